@@ -1,0 +1,52 @@
+# The commands of the project. Needs Python 3.11 or newer and make; `make setup` brings the rest.
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+READY  := $(VENV)/.ready
+COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+           --no-emit-index-url --no-emit-find-links
+
+.PHONY: help setup check format test demo bench requirements clean
+.DEFAULT_GOAL := help
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY)  ## create .venv and find or install Java; HEADWATER_NO_INSTALL=1 installs no system package
+
+$(READY): requirements/build.txt requirements/dev.txt
+	"$(PYTHON)" tools/ensure_venv.py
+	$(RUN) tools/ensure_jdk.py
+	@touch $@
+
+check: $(READY)  ## formatting, lint and types
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+
+format: $(READY)  ## format the code and repair what ruff can
+	$(RUN) -m ruff format .
+	$(RUN) -m ruff check --fix .
+
+test: $(READY)  ## all tests; ARGS="-k window" selects
+	$(RUN) -m pytest $(ARGS)
+
+demo: $(READY)  ## a small job from start to end
+	$(RUN) -m headwater.demo
+
+bench: $(READY)  ## NAME=x runs bench/x.py; without NAME lists them
+ifdef NAME
+	$(RUN) "bench/$(NAME).py"
+else
+	@ls bench 2>/dev/null | sed -n 's/^\([a-z].*\)\.py$$/  make bench NAME=\1/p'
+endif
+
+requirements: $(READY)  ## pin the newest allowed versions again
+	$(COMPILE) --upgrade requirements/build.in -o requirements/build.txt
+	$(COMPILE) --upgrade pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.txt
+
+clean:  ## remove .venv and everything built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,72 @@
+"""A batch of rows on its way between steps: an Arrow table, an event time for each row, and a key where one was computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+MIN_TIMESTAMP = -(1 << 63)
+"""The watermark before the first event, and the timestamp of a row that has none."""
+MAX_TIMESTAMP = (1 << 63) - 1
+"""The watermark at the end of input."""
+
+Timestamps = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Rows in order. `key` is set only when the key is the result of a function."""
+
+    table: pa.Table
+    timestamps: Timestamps
+    key: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.timestamps)
+
+    def take(self, order: npt.NDArray[np.int64]) -> Batch:
+        indices = pa.array(order)
+        return Batch(
+            self.table.take(indices), self.timestamps[order], None if self.key is None else self.key.take(indices)
+        )
+
+    def slice(self, start: int, count: int) -> Batch:
+        return Batch(
+            self.table.slice(start, count),
+            self.timestamps[start : start + count],
+            None if self.key is None else self.key.slice(start, count),
+        )
+
+
+def concat(batches: Sequence[Batch]) -> Batch:
+    """Batches of one schema, end to end."""
+    if len(batches) == 1:
+        return batches[0]
+    key = None
+    if batches[0].key is not None:
+        key = pa.concat_arrays([b.key for b in batches])
+    return Batch(pa.concat_tables([b.table for b in batches]), np.concatenate([b.timestamps for b in batches]), key)
+
+
+def no_timestamps(count: int) -> Timestamps:
+    """The timestamps of rows that have none."""
+    return np.full(count, MIN_TIMESTAMP, np.int64)
+
+
+def timestamp_list(timestamps: Timestamps) -> list[int | None]:
+    """The timestamps as Python values, None where a row has none."""
+    if len(timestamps) and timestamps.min() == MIN_TIMESTAMP:
+        return [None if t == MIN_TIMESTAMP else t for t in timestamps.tolist()]
+    return timestamps.tolist()  # type: ignore[no-any-return]
+
+
+def timestamp_array(values: Sequence[int | None]) -> Timestamps:
+    """The reverse of `timestamp_list`."""
+    try:
+        return np.array(values, np.int64) if values else no_timestamps(0)
+    except TypeError:
+        return np.array([MIN_TIMESTAMP if v is None else v for v in values], np.int64)

@@ -1,0 +1,1 @@
+"""Time: event time out of columns, watermarks, timers."""

@@ -1,0 +1,27 @@
+"""Event time out of a column, as integer milliseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import Timestamps
+from headwater.errors import SourceError
+
+
+def is_time_type(dtype: pa.DataType) -> bool:
+    """Whether a column of this type can be event time: timestamps, or a bigint of milliseconds."""
+    return bool(pa.types.is_timestamp(dtype) or dtype == pa.int64())
+
+
+def timestamps_of(table: pa.Table, column: str, step: str) -> Timestamps:
+    """The event time of each row, rounded down to the millisecond; a null is an error."""
+    values = table.column(column)
+    if values.null_count:
+        at = values.is_null().index(True).as_py()
+        raise SourceError.bad_timestamp(step, column, table.slice(at, 1).to_pylist()[0])
+    if pa.types.is_timestamp(values.type):
+        micros: Timestamps = values.cast(pa.int64()).to_numpy()
+        return np.floor_divide(micros, 1000)
+    millis: Timestamps = values.to_numpy()
+    return millis

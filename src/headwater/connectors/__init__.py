@@ -1,0 +1,54 @@
+"""The ends of a job: `hw.connectors.log(...)`, `files(...)`, `generator(...)`, `memory()`, `console()`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from headwater.connectors.console import ConsoleSink
+from headwater.connectors.contract import Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.files import FilesSink
+from headwater.connectors.generator import GeneratorSource
+from headwater.connectors.log import LogSource
+from headwater.connectors.memory import MemorySink
+
+__all__ = [
+    "Positions",
+    "Sink",
+    "Source",
+    "Staged",
+    "console",
+    "files",
+    "generator",
+    "log",
+    "memory",
+    "read_staged",
+]
+
+
+def log(path: str | os.PathLike[str], topic: str, *, start: str = "earliest") -> LogSource:
+    """A topic of the embedded event log in folder `path`, from its 'earliest' row or from the 'latest' at the first start."""
+    return LogSource(path, topic, start)
+
+
+def generator(
+    make: Callable[[int], Any], *, count: int | None = None, rate: float | None = None, splits: int = 1
+) -> GeneratorSource:
+    """Rows `make(0), make(1), …`, up to `count` of them, at `rate` rows a second or as fast as they are read."""
+    return GeneratorSource(make, count, rate, splits)
+
+
+def files(folder: str | os.PathLike[str], *, format: str = "parquet") -> FilesSink:  # noqa: A002
+    """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed."""
+    return FilesSink(folder, format)
+
+
+def console(stream: TextIO | None = None) -> ConsoleSink:
+    """Prints each committed row as a JSON line."""
+    return ConsoleSink(stream)
+
+
+def memory() -> MemorySink:
+    """Keeps committed rows in this process, in `.rows`."""
+    return MemorySink()

@@ -1,0 +1,34 @@
+"""A sink that prints rows as JSON lines when their epoch is committed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TextIO
+
+from headwater.connectors.contract import Sink, Staged, read_staged
+from headwater.schema import Schema
+
+
+class ConsoleSink(Sink):
+    """Prints each committed row; a row can be printed again when the process dies while printing."""
+
+    exactly_once = False
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"_stream": None}  # tasks never print
+
+    def describe(self) -> str:
+        return "console"
+
+    def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
+        self._uid = uid
+
+    def publish(self, epoch: int, files: list[Staged]) -> None:
+        out = self._stream or sys.stdout
+        for file in files:
+            for row in read_staged(file).to_pylist():
+                print(f"{self._uid} {epoch} {json.dumps(row, default=str, ensure_ascii=False)}", file=out, flush=True)

@@ -1,0 +1,92 @@
+"""What a source and a sink must be able to do. Connectors know neither Spark nor the runtime."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from headwater.schema import Schema
+
+Positions = dict[str, int]
+"""For each split of a source, the position of the next row to read."""
+
+
+class Source(ABC):
+    """A replayable input made of splits, each an ordered sequence of rows at integer positions.
+
+    Reading the same range of a split again must give the same rows in the same order; that is what exactly-once rests on.
+    """
+
+    bounded: bool = False
+    """Whether the input has an end of its own; `latest` of a bounded source never changes."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What this is, in a few words, without secrets."""
+
+    @abstractmethod
+    def check(self, schema: Schema) -> None:
+        """Refuse, before the job starts, what cannot be read as `schema`."""
+
+    @abstractmethod
+    def earliest(self) -> Positions:
+        """Where each split starts; its keys are the splits."""
+
+    @abstractmethod
+    def latest(self, start: Positions, elapsed_ms: int) -> Positions:
+        """Where each split ends at this moment; `elapsed_ms` is the time since the last epoch, for sources with a rate."""
+
+    @abstractmethod
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """The rows at positions start <= p < end of one split, in order."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One file of staged rows: written by a task attempt, named by what it will be called once published."""
+
+    sink: str
+    path: str
+    name: str
+    rows: int
+    size_bytes: int
+
+
+class Sink(ABC):
+    """An output that gets the rows of each epoch after the epoch is committed, and can be told the same epoch twice."""
+
+    exactly_once: bool = True
+    """Whether publishing an epoch again is a no-op even when the process died in between."""
+    extension: str = "arrow"
+    """The ending of staged and published files."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What this is, in a few words, without secrets."""
+
+    def staging_folder(self, outbox: Path) -> Path:
+        """Where tasks write; must be on the file system that `publish` renames within."""
+        return outbox
+
+    def stage(self, table: pa.Table, path: Path) -> None:
+        """Write a table to a new file, in a task; by default as an Arrow stream."""
+        with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+
+    @abstractmethod
+    def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
+        """Called in the driver before the first epoch of a run; refuses an output that belongs to another run."""
+
+    @abstractmethod
+    def publish(self, epoch: int, files: list[Staged]) -> None:
+        """Make the epoch's rows visible, in the order of the files; called in the order of epochs."""
+
+
+def read_staged(file: Staged) -> pa.Table:
+    """The rows of a file staged by the default `Sink.stage`."""
+    with pa.memory_map(file.path) as source:
+        return pa.ipc.open_stream(source).read_all()

@@ -1,0 +1,55 @@
+"""A source that makes rows from their index, for demos, load and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.connectors.contract import Positions, Source
+from headwater.errors import GraphError
+from headwater.rows import encode_rows
+from headwater.schema import Schema
+
+_BATCH_ROWS = 8192
+
+
+class GeneratorSource(Source):
+    """`make(index)` gives the row at an index and must depend on nothing else, so that a replay gives the same rows."""
+
+    def __init__(self, make: Callable[[int], Any], count: int | None, rate: float | None, splits: int) -> None:
+        if count is None and rate is None:
+            raise GraphError.bad_argument("generator", "needs an end or a rate", None, "give count=... or rate=...")
+        if splits < 1:
+            raise GraphError.bad_argument("generator", "needs at least one split", splits, "give splits=1 or more")
+        self._make, self._count, self._rate, self._splits = make, count, rate, splits
+        self.bounded = count is not None
+        self._schema: Schema | None = None
+
+    def describe(self) -> str:
+        size = "endless" if self._count is None else f"{self._count} rows"
+        return f"generator ({size})"
+
+    def check(self, schema: Schema) -> None:
+        self._schema = schema
+
+    def earliest(self) -> Positions:
+        return {str(i): 0 for i in range(self._splits)}
+
+    def latest(self, start: Positions, elapsed_ms: int) -> Positions:
+        return {split: self._end(int(split), at, elapsed_ms) for split, at in start.items()}
+
+    def _end(self, split: int, at: int, elapsed_ms: int) -> int:
+        share = None if self._count is None else len(range(split, self._count, self._splits))
+        if self._rate is None:
+            assert share is not None
+            return share
+        reached = at + max(1, int(self._rate * elapsed_ms / 1000 / self._splits))
+        return reached if share is None else min(reached, share)
+
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        assert self._schema is not None
+        for first in range(start, end, _BATCH_ROWS):
+            indices = (int(split) + i * self._splits for i in range(first, min(end, first + _BATCH_ROWS)))
+            yield from encode_rows([self._make(i) for i in indices], self._schema.arrow, "generator").to_batches()

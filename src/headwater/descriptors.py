@@ -1,0 +1,236 @@
+"""State declarations: what a function keeps per key, by name and Spark DDL type.
+
+A declaration is a class attribute of a function. When a job opens the function, the runtime puts a handle with the same
+methods in its place on the instance; before that, using it is an error.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from headwater.errors import StateError
+from headwater.functions import AggregateFunction
+from headwater.rows import converter
+from headwater.schema import parse_type
+
+
+class StateDeclaration:
+    """What all declarations share: a name, taken from the attribute unless given, and a kind."""
+
+    kind = ""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name or ""
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.name = self.name or attribute
+
+    def clear(self) -> None:
+        """Remove this state of the current key."""
+        self._not_open()
+
+    def columns(self) -> list[tuple[str, pa.DataType]]:
+        """The typed columns, after the key, of this state as a table."""
+        raise NotImplementedError
+
+    def _not_open(self) -> NoReturn:
+        raise StateError.not_open(self.name)
+
+
+class ValueState(StateDeclaration):
+    """One value per key.
+
+    `ValueState("double", default=0.0)` is named after its attribute, `ValueState("total", "double")` names itself.
+    """
+
+    kind = "value"
+
+    def __init__(self, *name_and_type: str, default: Any = None, name: str | None = None) -> None:
+        name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
+        super().__init__(name)
+        self.type = parse_type(ddl)
+        self.default = default if default is None else self._checked(default)
+
+    def get(self) -> Any:
+        """The current key's value, or the default."""
+        self._not_open()
+
+    def set(self, value: Any) -> None:
+        """Keep `value` for the current key; None removes it."""
+        self._not_open()
+
+    def columns(self) -> list[tuple[str, pa.DataType]]:
+        return [("value", self.type)]
+
+    def _checked(self, default: Any) -> Any:
+        try:
+            return converter(self.type)(default)
+        except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+            raise StateError.bad_default(self.name, default, self.type, str(error)) from None
+
+
+class ListState(StateDeclaration):
+    """A list per key; appending costs what is appended."""
+
+    kind = "list"
+
+    def __init__(self, *name_and_type: str, name: str | None = None) -> None:
+        name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
+        super().__init__(name)
+        self.type = parse_type(ddl)
+
+    def get(self) -> list[Any]:
+        """A copy of the current key's list."""
+        self._not_open()
+
+    def add(self, value: Any) -> None:
+        """Append one value."""
+        self._not_open()
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append all values, in order."""
+        self._not_open()
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace the list."""
+        self._not_open()
+
+    def columns(self) -> list[tuple[str, pa.DataType]]:
+        return [("index", pa.int64()), ("value", self.type)]
+
+
+class MapState(StateDeclaration):
+    """A dictionary per key; changing an entry costs that entry. Iterates in the order of insertion."""
+
+    kind = "map"
+
+    def __init__(self, *name_and_types: str, name: str | None = None) -> None:
+        name, (key_ddl, value_ddl) = _name_and_types(self.kind, name, name_and_types, 2)
+        super().__init__(name)
+        self.key_type, self.value_type = parse_type(key_ddl), parse_type(value_ddl)
+
+    def get(self, entry: Any, default: Any = None) -> Any:
+        """The value of one entry, or the default."""
+        self._not_open()
+
+    def put(self, entry: Any, value: Any) -> None:
+        """Set one entry."""
+        self._not_open()
+
+    def put_all(self, entries: dict[Any, Any]) -> None:
+        """Set many entries."""
+        self._not_open()
+
+    def remove(self, entry: Any) -> None:
+        """Remove one entry if it is there."""
+        self._not_open()
+
+    def contains(self, entry: Any) -> bool:
+        """Whether the entry is there."""
+        self._not_open()
+
+    def keys(self) -> list[Any]:
+        """The entries' keys."""
+        self._not_open()
+
+    def values(self) -> list[Any]:
+        """The entries' values."""
+        self._not_open()
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """The entries."""
+        self._not_open()
+
+    def is_empty(self) -> bool:
+        """Whether the current key has no entry."""
+        self._not_open()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+    def __contains__(self, entry: Any) -> bool:
+        return self.contains(entry)
+
+    def columns(self) -> list[tuple[str, pa.DataType]]:
+        return [("entry", self.key_type), ("value", self.value_type)]
+
+
+class ReducingState(StateDeclaration):
+    """One value per key, combined with each added value by `reduce(kept, added)`."""
+
+    kind = "reducing"
+
+    def __init__(self, *name_and_type: str, reduce: Callable[[Any, Any], Any], name: str | None = None) -> None:
+        name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
+        super().__init__(name)
+        self.type = parse_type(ddl)
+        self.reduce = reduce
+
+    def get(self) -> Any:
+        """The combined value, or None when nothing was added."""
+        self._not_open()
+
+    def add(self, value: Any) -> None:
+        """Combine one value in."""
+        self._not_open()
+
+    def columns(self) -> list[tuple[str, pa.DataType]]:
+        return [("value", self.type)]
+
+
+class AggregatingState(StateDeclaration):
+    """One accumulator per key of the declared type; values go in and the function's result comes out."""
+
+    kind = "aggregating"
+
+    def __init__(
+        self, *name_and_type: str, aggregate: AggregateFunction[Any, Any, Any], name: str | None = None
+    ) -> None:
+        name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
+        super().__init__(name)
+        self.type = parse_type(ddl)
+        self.aggregate = aggregate
+
+    def get(self) -> Any:
+        """The function's result for what was added, or None when nothing was."""
+        self._not_open()
+
+    def add(self, value: Any) -> None:
+        """Add one value to the accumulator."""
+        self._not_open()
+
+    def columns(self) -> list[tuple[str, pa.DataType]]:
+        return [("value", self.type)]
+
+
+def declared_states(function: object, step: str) -> list[StateDeclaration]:
+    """The declarations of a function's class, base classes first, in the order of the source text."""
+    found: dict[str, tuple[str, StateDeclaration]] = {}
+    for cls in reversed(type(function).__mro__):
+        for attribute, value in vars(cls).items():
+            if isinstance(value, StateDeclaration):
+                other = found.get(value.name)
+                if other is not None and other[0] != attribute:
+                    raise StateError.declared_twice(step, value.name)
+                found[value.name] = (attribute, value)
+    return [_under_attribute(attribute, declaration) for attribute, declaration in found.values()]
+
+
+def _under_attribute(attribute: str, declaration: StateDeclaration) -> StateDeclaration:
+    bound = copy.copy(declaration)
+    bound.attribute = attribute  # type: ignore[attr-defined]
+    return bound
+
+
+def _name_and_types(
+    kind: str, name: str | None, given: tuple[str, ...], types: int
+) -> tuple[str | None, tuple[str, ...]]:
+    if len(given) == types + 1 and name is None:
+        return given[0], given[1:]
+    if len(given) == types:
+        return name, given
+    raise TypeError(f"{kind} state takes {types} DDL type(s), optionally with its name in front; got {given!r}")

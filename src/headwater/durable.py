@@ -1,0 +1,50 @@
+"""Small durable writes on a file system: whole files by rename, single lines by append."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put `content` at `path` so that a reader, also after a crash, finds the old file or the new one and nothing else."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add one line; a line torn by an earlier crash is cut off first."""
+    with path.open("a+b") as out:
+        size = out.seek(0, os.SEEK_END)
+        whole = size
+        while whole > 0:
+            start = max(0, whole - 4096)
+            out.seek(start)
+            newline = out.read(whole - start).rfind(b"\n")
+            if newline >= 0:
+                whole = start + newline + 1
+                break
+            whole = start
+        if whole != size:
+            out.truncate(whole)
+        out.write(line.encode() + b"\n")
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

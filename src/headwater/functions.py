@@ -1,0 +1,123 @@
+"""What users subclass or write: process functions, aggregate functions, and the context they get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from headwater.schema import Schema, SchemaLike
+
+Emitted = Iterable[Any] | None
+"""What a function gives back: rows as dicts or tuples, yielded or in a list; or nothing."""
+
+In = TypeVar("In")
+Acc = TypeVar("Acc")
+Out = TypeVar("Out")
+
+
+@dataclass(frozen=True, init=False)
+class OutputTag:
+    """The name and schema of a side output; written with `ctx.output(tag, row)`, read with `stream.side_output(tag)`."""
+
+    name: str
+    schema: Schema
+
+    def __init__(self, name: str, schema: SchemaLike) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "schema", Schema.of(schema))
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A timer that fires: when it was set for and in which domain ("event" or "processing")."""
+
+    timestamp: int
+    domain: str
+
+
+class Timers(Protocol):
+    """The current key's timers; times are milliseconds since the epoch."""
+
+    def event_time(self, timestamp: int) -> None:
+        """Call `on_timer` when the watermark reaches `timestamp`."""
+
+    def processing_time(self, timestamp: int) -> None:
+        """Call `on_timer` when processing time reaches `timestamp`."""
+
+    def delete_event_time(self, timestamp: int) -> None:
+        """Forget an event-time timer if there is one."""
+
+    def delete_processing_time(self, timestamp: int) -> None:
+        """Forget a processing-time timer if there is one."""
+
+
+class Context:
+    """What a process function knows about the element or timer at hand; valid during the call only."""
+
+    __slots__ = ("_side", "key", "now", "timers", "timestamp", "watermark")
+
+    key: Any
+    """The current key: a value, or a named tuple when the stream is keyed by several columns."""
+    timestamp: int | None
+    """The element's or event-time timer's timestamp in ms; None when it has none."""
+    watermark: int
+    """The step's watermark in ms."""
+    now: int
+    """Processing time in ms: the epoch's, the same on replay."""
+    timers: Timers
+
+    def output(self, tag: OutputTag, row: Any) -> None:
+        """Send a row to a side output, with the current timestamp."""
+        self._side.append((tag.name, row, self.timestamp))  # type: ignore[attr-defined]
+
+
+class KeyedProcessFunction:
+    """A function over a keyed stream, with state and timers per key. Declare state as class attributes.
+
+    The instance is made once per subtask and reused; anything kept on it that is not declared state is lost on recovery.
+    """
+
+    def open(self) -> None:
+        """Called once before the first element on each subtask."""
+
+    def process(self, event: Any, ctx: Context) -> Emitted:
+        """Called for each element."""
+        raise NotImplementedError
+
+    def on_timer(self, timer: Timer, ctx: Context) -> Emitted:
+        """Called for each timer that fires."""
+
+    def close(self) -> None:
+        """Called when the subtask's copy of the function is given up in an orderly way."""
+
+
+class ProcessFunction:
+    """A stateless function with side outputs over any stream."""
+
+    def open(self) -> None:
+        """Called once before the first element."""
+
+    def process(self, event: Any, ctx: Context) -> Emitted:
+        """Called for each element; the context has `timestamp` and `output` only."""
+        raise NotImplementedError
+
+
+class AggregateFunction(Generic[In, Acc, Out]):
+    """An aggregate over an accumulator that is of a declared DDL type, so that it can be stored and merged."""
+
+    def create(self) -> Acc:
+        """An empty accumulator."""
+        raise NotImplementedError
+
+    def add(self, accumulator: Acc, value: In) -> Acc:
+        """The accumulator with `value` in it."""
+        raise NotImplementedError
+
+    def merge(self, left: Acc, right: Acc) -> Acc:
+        """Two accumulators as one."""
+        raise NotImplementedError
+
+    def result(self, accumulator: Acc) -> Out:
+        """The result for an accumulator."""
+        raise NotImplementedError

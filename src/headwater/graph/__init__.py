@@ -1,0 +1,1 @@
+"""The job graph: nodes, edges, and the graph as text."""

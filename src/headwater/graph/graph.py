@@ -1,0 +1,119 @@
+"""The job graph: nodes in the order they were added, which is a topological order, and what follows what."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import TypeVar
+
+from headwater.errors import GraphError
+from headwater.graph.nodes import Edge, Node
+from headwater.schema import Schema
+
+N = TypeVar("N", bound=Node)
+_UID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+class Graph:
+    """A growing acyclic graph. A node can only refer to nodes that are already in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._nodes: list[Node] = []
+
+    def next_id(self) -> int:
+        return len(self._nodes)
+
+    def add(self, node: N) -> N:
+        self._nodes.append(node)
+        return node
+
+    def node(self, node_id: int) -> Node:
+        return self._nodes[node_id]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes)
+
+    def set_uid(self, node_id: int, uid: object) -> None:
+        """Give a step its lasting identity; state belongs to uids."""
+        if not isinstance(uid, str) or not _UID.fullmatch(uid):
+            raise GraphError.bad_uid(uid)
+        for other in self._nodes:
+            if other.uid == uid and other.id != node_id:
+                raise GraphError.duplicate_uid(uid, self.title(other), self.title(self.node(node_id)))
+        self._nodes[node_id] = dataclasses.replace(self._nodes[node_id], uid=uid)
+
+    def add_output(self, node_id: int, tag: str, schema: Schema) -> None:
+        """Note that somebody reads a side output of a step."""
+        node = self._nodes[node_id]
+        known = node.outputs.get(tag)
+        if known is not None and known != schema:
+            raise GraphError.bad_argument(
+                self.uid(node),
+                f"has a side output {tag!r} of schema '{known}'",
+                str(schema),
+                "use one OutputTag for it",
+            )
+        self._nodes[node_id] = dataclasses.replace(node, outputs={**node.outputs, tag: schema})
+
+    def copy(self) -> Graph:
+        """The same nodes in a graph of their own."""
+        other = Graph(self.name)
+        other._nodes = list(self._nodes)
+        return other
+
+    def upstream_of(self, node_id: int) -> Graph:
+        """A graph with this node and what it reads from, under the same ids' order."""
+        wanted = {node_id}
+        for node in reversed(self._nodes[: node_id + 1]):
+            if node.id in wanted:
+                wanted.update(edge.source for edge in node.inputs)
+        part = Graph(self.name)
+        new_ids: dict[int, int] = {}
+        for node in self._nodes:
+            if node.id in wanted:
+                new_ids[node.id] = part.next_id()
+                inputs = tuple(dataclasses.replace(e, source=new_ids[e.source]) for e in node.inputs)
+                part.add(dataclasses.replace(node, id=new_ids[node.id], inputs=inputs))
+        return part
+
+    def uid(self, node: Node) -> str:
+        """The step's uid, given or by default: its name, numbered from the second of that name on (stateless steps only)."""
+        if node.uid:
+            return node.uid
+        if node.is_stateful:
+            return node.default_uid
+        taken = {n.uid for n in self._nodes if n.uid} | {n.default_uid for n in self._nodes if n.is_stateful}
+        earlier = sum(1 for n in self._nodes[: node.id] if not n.uid and not n.is_stateful and n.name == node.name)
+        candidate = node.name if earlier == 0 else f"{node.name}-{earlier + 1}"
+        while candidate in taken:
+            candidate += "-x"
+        return candidate
+
+    def consumers(self, node: Node) -> list[tuple[Node, Edge]]:
+        """Every edge that leaves the node, in the order the consuming steps were added."""
+        return [(other, edge) for other in self._nodes for edge in other.inputs if edge.source == node.id]
+
+    def edge_schema(self, edge: Edge) -> Schema:
+        """The schema of the rows on an edge."""
+        origin = self._nodes[edge.source]
+        return origin.outputs[edge.tag] if edge.tag else origin.schema
+
+    def input_schema(self, node: Node) -> Schema:
+        """The schema of a step's input; all its edges agree."""
+        return self.edge_schema(node.inputs[0])
+
+    def title(self, node: Node) -> str:
+        return f"{node.operation} {node.name!r} (step {node.id})"
+
+    def validate(self) -> None:
+        """Refuse a graph that must not run: no sink, or one uid for two steps."""
+        if not any(node.is_sink for node in self._nodes):
+            raise GraphError.nothing_to_run(self.name)
+        seen: dict[str, Node] = {}
+        for node in self._nodes:
+            uid = self.uid(node)
+            if uid in seen:
+                raise GraphError.duplicate_uid(uid, self.title(seen[uid]), self.title(node))
+            seen[uid] = node

@@ -1,0 +1,170 @@
+"""The nodes and edges of a job graph: frozen, checked when made, asked for properties and never for their class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from headwater.connectors.contract import Sink, Source
+from headwater.descriptors import StateDeclaration
+from headwater.functions import KeyedProcessFunction, ProcessFunction
+from headwater.schema import Schema
+from headwater.watermarks import Watermarks
+
+
+@dataclass(frozen=True)
+class Key:
+    """How a stream is keyed: by columns, or by a function whose result has the declared type."""
+
+    columns: tuple[str, ...]
+    function: Callable[[Any], Any] | None
+    type: pa.DataType
+
+    def describe(self) -> str:
+        return ", ".join(self.columns) if self.function is None else f"{_name_of(self.function)}()"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """How rows get from a step to the next: 'forward' stays in place, the others move rows between subtasks."""
+
+    kind: str
+    key: Key | None = None
+
+    @property
+    def moves(self) -> bool:
+        return self.kind != "forward"
+
+    def describe(self) -> str:
+        return f"key_by({self.key.describe()})" if self.key else self.kind
+
+
+FORWARD = Exchange("forward")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One connection: from a node, or from a node's side output, by an exchange."""
+
+    source: int
+    tag: str | None
+    exchange: Exchange
+
+
+@dataclass(frozen=True)
+class Node:
+    """A step. Its input is one or several edges (a union)."""
+
+    id: int
+    name: str
+    inputs: tuple[Edge, ...]
+    schema: Schema
+    uid: str | None = None
+    outputs: Mapping[str, Schema] = field(default_factory=dict)
+    """The side outputs that somebody reads, by tag."""
+
+    operation: ClassVar[str] = ""
+    is_source: ClassVar[bool] = False
+    is_sink: ClassVar[bool] = False
+    is_stateful: ClassVar[bool] = False
+
+    @property
+    def default_uid(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class SourceNode(Node):
+    """Reads a source and gives each split its watermark."""
+
+    operation: ClassVar[str] = "source"
+    is_source: ClassVar[bool] = True
+
+    source: Source = None  # type: ignore[assignment]
+    watermarks: Watermarks = field(default_factory=Watermarks.none)
+
+
+@dataclass(frozen=True)
+class MapNode(Node):
+    """One row in, one row out, by a Python function."""
+
+    operation: ClassVar[str] = "map"
+    function: Callable[[Any], Any] = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class FlatMapNode(Node):
+    """One row in, any number of rows out, by a Python function."""
+
+    operation: ClassVar[str] = "flat_map"
+    function: Callable[[Any], Any] = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class FilterNode(Node):
+    """Keeps the rows for which a Python function is true."""
+
+    operation: ClassVar[str] = "filter"
+    function: Callable[[Any], Any] = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class SelectNode(Node):
+    """Computes columns by SQL expressions, whole batches at a time."""
+
+    operation: ClassVar[str] = "select"
+    expressions: tuple[str, ...] = ()
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class WhereNode(Node):
+    """Keeps the rows for which a SQL expression is true, whole batches at a time."""
+
+    operation: ClassVar[str] = "where"
+    expression: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class MapBatchesNode(Node):
+    """Arrow table in, Arrow table out, by a Python function."""
+
+    operation: ClassVar[str] = "map_batches"
+    function: Callable[[pa.Table], pa.Table] = None  # type: ignore[assignment]
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True)
+class ProcessNode(Node):
+    """A stateless process function with side outputs."""
+
+    operation: ClassVar[str] = "process"
+    function: ProcessFunction = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class KeyedProcessNode(Node):
+    """A keyed process function with its state declarations."""
+
+    operation: ClassVar[str] = "keyed_process"
+    is_stateful: ClassVar[bool] = True
+    function: KeyedProcessFunction = None  # type: ignore[assignment]
+    states: tuple[StateDeclaration, ...] = ()
+    key: Key = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class SinkNode(Node):
+    """Hands rows to a sink, through the outbox."""
+
+    operation: ClassVar[str] = "sink"
+    is_sink: ClassVar[bool] = True
+    sink: Sink = None  # type: ignore[assignment]
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)

@@ -1,0 +1,1 @@
+"""What runs inside a level: plain Python over Arrow, without Spark."""

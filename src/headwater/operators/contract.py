@@ -1,0 +1,53 @@
+"""What the runtime asks of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headwater.batch import Batch
+from headwater.state.table import StateTable
+
+Emit = Callable[[str | None, Batch], None]
+"""Takes what an operator emits: the side output's name, or None for the main output, and the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Where a step stands in event time and in processing time."""
+
+    watermark_ms: int
+    now_ms: int
+
+
+class StatelessOperator(Protocol):
+    """Turns a batch into batches; keeps nothing."""
+
+    def apply(self, batch: Batch) -> Iterable[tuple[str | None, Batch]]:
+        """The outputs for a batch."""
+
+
+class Operator(Protocol):
+    """A step of a level: gets rows, then the advance of event time, then of processing time, once an epoch."""
+
+    def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        """Handle rows, in order; `time` holds the watermark that stood when the epoch began."""
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        """Event time has moved to the watermark in `time`."""
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        """Processing time has moved to the `now_ms` in `time`."""
+
+    def tables(self) -> dict[str, StateTable]:
+        """The operator's state by name, in a fixed order."""
+
+    def meta(self) -> dict[str, Any]:
+        """The few facts, besides its tables, that must survive."""
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        """Take over what `meta` gave."""
+
+    def reset(self) -> None:
+        """Become as new."""

@@ -1,0 +1,19 @@
+"""Which operator runs a stateful node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headwater.graph.nodes import Node
+from headwater.operators.contract import Operator
+from headwater.operators.process import KeyedProcessOperator
+from headwater.rows import Row
+from headwater.schema import Schema
+
+_OPERATORS: dict[str, Callable[[Any, str, type[Row], int], Operator]] = {"keyed_process": KeyedProcessOperator}
+
+
+def operator_for(node: Node, step: str, input_schema: Schema, groups: int) -> Operator:
+    """The operator of a stateful step on one subtask."""
+    return _OPERATORS[node.operation](node, step, input_schema.row, groups)

@@ -1,0 +1,16 @@
+"""The one place where an exception of user code becomes an error that names step, key and time."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from headwater.errors import UserCodeError
+
+
+def user_code_failed(error: Exception, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:
+    """The error to raise in place of `error`; the frames of Headwater itself above the user's are left out."""
+    frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
+    cause = traceback.format_exception_only(error)[-1].strip()
+    return UserCodeError(step, key, timestamp, cause, text)

@@ -1,0 +1,76 @@
+"""The plan of a job: its steps arranged in levels, so that any acyclic graph runs as one linear query.
+
+A step whose input moves between subtasks is the entry of a level: one deeper than the deepest step it reads from. Steps
+that are not entries are fused into whatever emits into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from headwater.graph.graph import Graph
+from headwater.graph.nodes import Node, SinkNode, SourceNode
+
+
+@dataclass
+class JobPlan:
+    """What the engines run. Rules fill it in, in the order of RULES."""
+
+    graph: Graph
+    parallelism: int
+    groups: int
+    level_of_entry: dict[int, int] = field(default_factory=dict)
+    """For each entry's node id, its level, counted from 1; sources are level 0."""
+
+    @property
+    def depth(self) -> int:
+        return max(self.level_of_entry.values(), default=0)
+
+    def entries(self, level: int) -> list[Node]:
+        """The entries of a level in the order of the graph."""
+        return [self.graph.node(n) for n, at in sorted(self.level_of_entry.items()) if at == level]
+
+    def sources(self) -> list[SourceNode]:
+        return [node for node in self.graph if isinstance(node, SourceNode)]
+
+    def source(self, node_id: int) -> SourceNode:
+        node = self.graph.node(node_id)
+        assert isinstance(node, SourceNode)
+        return node
+
+    def sinks(self) -> list[SinkNode]:
+        return [node for node in self.graph if isinstance(node, SinkNode)]
+
+
+Rule = Callable[[JobPlan], None]
+
+
+def validate_graph(plan: JobPlan) -> None:
+    """Refuse what must not run."""
+    plan.graph.validate()
+
+
+def assign_levels(plan: JobPlan) -> None:
+    """Put every entry one level below the deepest step it reads from."""
+    deepest: dict[int, int] = {}
+    for node in plan.graph:
+        at = 0
+        for edge in node.inputs:
+            origin = deepest[edge.source]
+            if edge.exchange.moves:
+                plan.level_of_entry[node.id] = max(plan.level_of_entry.get(node.id, 0), origin + 1)
+            else:
+                at = max(at, origin)
+        deepest[node.id] = max(at, plan.level_of_entry.get(node.id, 0))
+
+
+RULES: tuple[Rule, ...] = (validate_graph, assign_levels)
+
+
+def plan_job(graph: Graph, parallelism: int, groups: int) -> JobPlan:
+    """Plan a graph by applying every rule in turn."""
+    plan = JobPlan(graph, parallelism, groups)
+    for rule in RULES:
+        rule(plan)
+    return plan

@@ -1,0 +1,1 @@
+"""Payloads, hosts, outbox and the local engine: everything an epoch needs but Spark."""

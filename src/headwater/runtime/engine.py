@@ -1,0 +1,63 @@
+"""What an engine is given, and the running job it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from headwater.plan.levels import JobPlan
+from headwater.runtime.steps import OnStep, ignore_steps
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a plan."""
+
+    job_dir: Path
+    checkpoint_interval_ms: int
+    max_rows_per_epoch: int
+    bounded: bool
+    on_step: OnStep = ignore_steps
+    spark: Any = None
+    """A SparkSession of the user's, for the Spark engine."""
+    spark_config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class JobStatus:
+    """A job at a moment: what is committed and published, and each step's counters summed over its subtasks."""
+
+    state: str
+    """'running', 'finished', 'stopped' or 'failed'."""
+    epoch: int = -1
+    """The newest epoch that was computed."""
+    published: int = -1
+    """The newest epoch that every sink has."""
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Per step uid: rows_in and rows_out of this run, watermark_ms, entries of state by name."""
+    positions: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Per source uid and split: the position of the next row to read."""
+    error: str | None = None
+
+
+class Job(Protocol):
+    """A job that was started."""
+
+    name: str
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the job has ended; raises what it failed with. False when the timeout (seconds) came first."""
+
+    def stop(self) -> None:
+        """Stop after what is committed is published; the job can be started again from there."""
+
+    def status(self) -> JobStatus:
+        """Where the job stands."""
+
+
+class Engine(Protocol):
+    """Runs plans."""
+
+    def start(self, plan: JobPlan, settings: Settings) -> Job:
+        """Start a job; errors in the plan's sources and sinks are raised here."""

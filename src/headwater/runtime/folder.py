@@ -1,0 +1,88 @@
+"""The job folder: identity, lock, checkpoint and outbox of one job."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+from headwater.durable import write_atomically
+from headwater.errors import JobError
+from headwater.plan.levels import JobPlan
+from headwater.schema import type_ddl
+
+_FORMAT = 1
+
+
+class JobFolder:
+    """A folder that one process at a time runs a job in. `resumed` tells whether it held a job before."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.checkpoint = self.path / "checkpoint"
+        self.outbox = self.path / "outbox"
+        self.outbox.mkdir(exist_ok=True)
+        self._lock = (self.path / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise JobError.folder_in_use(str(self.path)) from None
+        self.job_id = ""
+        self.resumed = False
+
+    def claim(self, plan: JobPlan) -> None:
+        """Take the folder for a plan: note the plan in a new folder, compare it in an old one."""
+        shape = shape_of(plan)
+        file = self.path / "job.json"
+        if not file.exists():
+            self.job_id = uuid.uuid4().hex
+            content = {"format": _FORMAT, "job": plan.graph.name, "id": self.job_id, "shape": shape}
+            write_atomically(file, json.dumps(content, indent=2, sort_keys=True).encode())
+            return
+        try:
+            known = json.loads(file.read_text())
+            self.job_id = known["id"]
+            differences = _differences(known["shape"], json.loads(json.dumps(shape)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise JobError.corrupt(str(file), str(error)) from None
+        if differences:
+            raise JobError.other_program(str(self.path), differences)
+        self.resumed = True
+
+    def close(self) -> None:
+        """Let another process have the folder."""
+        self._lock.close()
+
+
+def shape_of(plan: JobPlan) -> dict[str, Any]:
+    """What must stay the same for stored state to fit: parallelism, key groups, levels, keys and states of steps."""
+    entries: dict[str, Any] = {}
+    for node_id, level in plan.level_of_entry.items():
+        node = plan.graph.node(node_id)
+        entry: dict[str, Any] = {"level": level}
+        if node.is_stateful:
+            entry["key"] = type_ddl(node.key.type)  # type: ignore[attr-defined]
+            states = node.states  # type: ignore[attr-defined]
+            entry["states"] = {s.name: [s.kind, *(type_ddl(t) for _, t in s.columns())] for s in states}
+        entries[plan.graph.uid(node)] = entry
+    sources = [plan.graph.uid(node) for node in plan.sources()]
+    return {"parallelism": plan.parallelism, "key groups": plan.groups, "steps": entries, "sources": sources}
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    found = [
+        f"{name} was {old[name]}, is {new[name]}"
+        for name in ("parallelism", "key groups", "sources")
+        if old[name] != new[name]
+    ]
+    steps, now = old["steps"], new["steps"]
+    found += [f"step {uid!r} is gone" for uid in steps if uid not in now]
+    found += [f"step {uid!r} is new" for uid in now if uid not in steps]
+    for uid in steps:
+        if uid in now and steps[uid] != now[uid]:
+            found.append(f"step {uid!r} was {json.dumps(steps[uid])}, is {json.dumps(now[uid])}")
+    return found

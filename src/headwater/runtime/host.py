@@ -1,0 +1,187 @@
+"""LevelHost: all entries of one level on one subtask. Payloads and epoch facts in, payloads and state changes out.
+
+It does no I/O, knows nothing of Spark, and gives the same bytes for the same input, whatever the order of its payloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import MIN_TIMESTAMP, Batch, concat
+from headwater.clock.watermark import Valve
+from headwater.graph.nodes import Node
+from headwater.operators.contract import Operator, StepTime
+from headwater.operators.process import PassOperator
+from headwater.operators.registry import operator_for
+from headwater.plan.levels import JobPlan
+from headwater.runtime.outlet import Outlet, Routed
+from headwater.runtime.payload import EpochFacts, Payload, decode_payload, level_of
+from headwater.state import changelog
+from headwater.state.table import StateTable
+
+
+@dataclass
+class Outcome:
+    """What a call of a host or a source split gives besides state changes."""
+
+    payloads: list[Routed] = field(default_factory=list)
+    epoch: int = 0
+    sink_tables: dict[str, list[pa.Table]] = field(default_factory=dict)
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Per step: rows in and out, watermark, entries of state."""
+
+
+class LevelHost:
+    """A working copy of a level's state and the operators over it."""
+
+    def __init__(self, plan: JobPlan, level: int, subtask: int) -> None:
+        self._level, self._subtask = level, subtask
+        self._entries = [_Entry(plan, node, subtask) for node in plan.entries(level)]
+        self.sequence = 0
+        self.token: str | None = None
+        self._last_meta: dict[str, Any] | None = None
+
+    def run(self, payloads: Iterable[bytes]) -> Outcome:
+        """Handle one epoch: every entry in graph order gets its rows, then event time, then processing time."""
+        outcome = Outcome()
+        inputs: dict[int, list[Payload]] = {}
+        facts = None
+        for data in payloads:
+            if level_of(data) != self._level:
+                outcome.payloads.append((self._subtask, data))
+                continue
+            payload = decode_payload(data)
+            facts = payload.facts
+            inputs.setdefault(payload.port, []).append(payload)
+        outcome.epoch = 0 if facts is None else facts.epoch
+        outcome.payloads.sort(key=lambda routed: routed[1])
+        for entry in self._entries:
+            arrived = sorted(inputs.get(entry.node.id, ()), key=lambda p: (p.channel, p.sequence))
+            if facts is not None:
+                entry.run(arrived, facts, outcome)
+        return outcome
+
+    def reset(self) -> None:
+        for entry in self._entries:
+            entry.reset()
+        self._last_meta = None
+
+    def apply(self, record: bytes) -> None:
+        meta, sections = changelog.unpack(record)
+        tables = {(entry.uid, name): table for entry in self._entries for name, table in entry.tables().items()}
+        for uid, name, section in sections:
+            tables[uid, name].apply(section)
+        for entry in self._entries:
+            if entry.uid in meta:
+                entry.operator.set_meta(meta[entry.uid])
+        self._last_meta = {**(self._last_meta or {}), **meta}
+
+    def delta(self) -> bytes:
+        meta = {entry.uid: entry.operator.meta() for entry in self._entries}
+        known = self._last_meta or {}
+        changed = {uid: facts for uid, facts in meta.items() if known.get(uid) != facts}
+        sections = []
+        for entry in self._entries:
+            for name, table in entry.tables().items():
+                changes = table.changes()
+                if changes is not None:
+                    sections.append((entry.uid, name, changes))
+        self._last_meta = meta
+        return changelog.pack(changed, sections)
+
+    def base(self) -> bytes:
+        meta = {entry.uid: entry.operator.meta() for entry in self._entries}
+        sections = [
+            (e.uid, name, table.dump()) for e in self._entries for name, table in e.tables().items() if len(table)
+        ]
+        return changelog.pack(meta, sections)
+
+
+class _Entry:
+    """One entry of the level: its operator, the valve of its input channels, and its outlet."""
+
+    def __init__(self, plan: JobPlan, node: Node, subtask: int) -> None:
+        self.node = node
+        self.uid = plan.graph.uid(node)
+        self._channel = f"{self.uid}/{subtask}"
+        self._subtask = subtask
+        self._valve = Valve()
+        self.operator: Operator
+        if node.is_stateful:
+            schema = plan.graph.input_schema(node)
+            self.operator = operator_for(node, self.uid, schema, plan.groups)
+            self._outlet = Outlet.behind(plan, node)
+        else:
+            self.operator = PassOperator()
+            self._outlet = Outlet.into(plan, node)
+        self._watermark_ms = MIN_TIMESTAMP
+
+    def tables(self) -> dict[str, StateTable]:
+        return {**self.operator.tables(), "@channels": self._valve}
+
+    def reset(self) -> None:
+        self.operator.reset()
+        self._valve.clear_all()
+
+    def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
+        """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""
+        standing = self._valve.watermark()
+        rows_out = 0
+        outlet = self._outlet
+
+        def emit(tag: str | None, batch: Batch) -> None:
+            nonlocal rows_out
+            rows_out += len(batch)
+            outlet.emit(tag, batch)
+
+        outlet.begin(facts, self._channel, self._subtask)
+        before = StepTime(standing, facts.now_ms)
+        batch = merge(payloads)
+        if batch is not None:
+            self.operator.process(batch, before, emit)
+        for payload in payloads:
+            if payload.watermark_ms is not None:
+                self._valve.update(payload.channel, payload.watermark_ms)
+        after = StepTime(self._valve.watermark(), facts.now_ms)
+        if after.watermark_ms > standing:
+            self.operator.advance_watermark(after, emit)
+        self.operator.advance_clock(after, emit)
+        outcome.payloads.extend(outlet.finish(after.watermark_ms))
+        for sink, tables in outlet.sink_tables.items():
+            outcome.sink_tables.setdefault(sink, []).extend(tables)
+        outcome.steps[self.uid] = {
+            "rows_in": 0 if batch is None else len(batch),
+            "rows_out": rows_out,
+            "watermark_ms": after.watermark_ms,
+            "state": {name: len(table) for name, table in self.operator.tables().items()},
+        }
+
+
+def merge(payloads: list[Payload]) -> Batch | None:
+    """The rows of all channels in one order: by event time, keeping the order within each channel.
+
+    A row counts with the largest timestamp its channel had reached, so that a row that is out of order does not overtake;
+    ties go by channel, then by place in the channel. A backlog thus does not play one split's hour before another's.
+    """
+    filled = [p for p in payloads if p.batch is not None]
+    if not filled:
+        return None
+    batches = [p.batch for p in filled if p.batch is not None]
+    together = concat(batches)
+    if len({p.channel for p in filled}) == 1:
+        return together
+    reached = np.empty(len(together), np.int64)
+    at, channel, highest = 0, None, MIN_TIMESTAMP
+    for payload, batch in zip(filled, batches, strict=True):
+        if payload.channel != channel:
+            channel, highest = payload.channel, MIN_TIMESTAMP
+        part = np.maximum(np.maximum.accumulate(batch.timestamps), highest)
+        reached[at : at + len(part)] = part
+        at += len(part)
+        highest = int(part[-1])
+    return together.take(np.argsort(reached, kind="stable"))

@@ -1,0 +1,154 @@
+"""The outlet of a source or entry: the fused stateless steps behind it, and the ports and sinks at their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from headwater.batch import Batch
+from headwater.graph.nodes import Exchange, Node
+from headwater.operators.contract import StatelessOperator
+from headwater.operators.stateless import stateless_operator
+from headwater.plan.levels import JobPlan
+from headwater.runtime.payload import MAX_PAYLOAD_BYTES, EpochFacts, Payload, encode_payload
+from headwater.runtime.routing import route, with_key
+from headwater.schema import Schema
+
+Routed = tuple[int, bytes]
+"""A subtask and a payload for it."""
+
+
+class Outlet:
+    """Takes what a source split or an entry emits in an epoch; gives payloads for deeper levels and tables for sinks."""
+
+    def __init__(self, plan: JobPlan, root: _Branch) -> None:
+        self._plan = plan
+        self._root = root
+        self.ports = root.all_ports()
+        self.sink_tables: dict[str, list[pa.Table]] = {}
+
+    @classmethod
+    def behind(cls, plan: JobPlan, node: Node) -> Outlet:
+        """The outlet of a step that emits by itself."""
+        return cls(plan, _branch_behind(plan, node))
+
+    @classmethod
+    def into(cls, plan: JobPlan, node: Node) -> Outlet:
+        """The outlet whose first step is a stateless step or a sink."""
+        root = _Branch()
+        _attach(plan, root, None, node, plan.graph.input_schema(node))
+        return cls(plan, root)
+
+    def begin(self, facts: EpochFacts, channel: str, first_subtask: int) -> None:
+        """Start an epoch for one channel."""
+        self._facts, self._channel = facts, channel
+        self._sequence = 0
+        self._next_even = first_subtask
+        self._ready: list[Routed] = []
+        self.sink_tables = {}
+
+    def emit(self, tag: str | None, batch: Batch) -> None:
+        """Run rows through the fused steps to their ends."""
+        if len(batch):
+            self._push(self._root, tag, batch)
+
+    def take(self) -> list[Routed]:
+        """The payloads that are ready."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def finish(self, watermark_ms: int) -> list[Routed]:
+        """The last payloads of the epoch: for every port, the watermark to every subtask."""
+        for port in self.ports:
+            for subtask in range(self._plan.parallelism):
+                self._send(port, subtask, None, watermark_ms)
+        return self.take()
+
+    def _push(self, branch: _Branch, tag: str | None, batch: Batch) -> None:
+        for sink in branch.sinks.get(tag, ()):
+            self.sink_tables.setdefault(sink, []).append(batch.table)
+        for port in branch.ports.get(tag, ()):
+            self._exchange(port, batch)
+        for operator, behind in branch.steps.get(tag, ()):
+            for inner_tag, result in operator.apply(batch):
+                if len(result):
+                    self._push(behind, inner_tag, result)
+
+    def _exchange(self, port: Port, batch: Batch) -> None:
+        exchange = port.exchange
+        if exchange.key is not None:
+            batch = with_key(batch, exchange.key, port.schema, port.step)
+        parts = route(batch, exchange, self._plan.groups, self._plan.parallelism, self._next_even)
+        for subtask, part in parts:
+            for piece in _pieces(part):
+                self._send(port, subtask, piece, None)
+        if exchange.kind == "rebalance":
+            self._next_even = (self._next_even + len(batch)) % self._plan.parallelism
+
+    def _send(self, port: Port, subtask: int, batch: Batch | None, watermark_ms: int | None) -> None:
+        payload = Payload(port.level, port.node, self._channel, self._sequence, self._facts, watermark_ms, batch)
+        self._sequence += 1
+        self._ready.append((subtask, encode_payload(payload)))
+
+
+@dataclass(frozen=True)
+class Port:
+    """The input of an entry, as seen by what emits into it."""
+
+    node: int
+    level: int
+    exchange: Exchange
+    schema: Schema
+    step: str
+
+
+@dataclass
+class _Branch:
+    """What hangs behind one step, by side output."""
+
+    sinks: dict[str | None, list[str]] = field(default_factory=dict)
+    ports: dict[str | None, list[Port]] = field(default_factory=dict)
+    steps: dict[str | None, list[tuple[StatelessOperator, _Branch]]] = field(default_factory=dict)
+
+    def all_ports(self) -> list[Port]:
+        """Every entry reachable from here, once each."""
+        found = {port.node: port for ports in self.ports.values() for port in ports}
+        for steps in self.steps.values():
+            for _, behind in steps:
+                found.update({port.node: port for port in behind.all_ports()})
+        return [found[node] for node in sorted(found)]
+
+
+def _branch_behind(plan: JobPlan, node: Node) -> _Branch:
+    branch = _Branch()
+    for consumer, edge in plan.graph.consumers(node):
+        schema = plan.graph.edge_schema(edge)
+        if edge.exchange.moves:
+            level = plan.level_of_entry[consumer.id]
+            port = Port(consumer.id, level, edge.exchange, schema, plan.graph.uid(consumer))
+            branch.ports.setdefault(edge.tag, []).append(port)
+        else:
+            _attach(plan, branch, edge.tag, consumer, schema)
+    return branch
+
+
+def _attach(plan: JobPlan, branch: _Branch, tag: str | None, node: Node, schema: Schema) -> None:
+    uid = plan.graph.uid(node)
+    if node.is_sink:
+        branch.sinks.setdefault(tag, []).append(uid)
+    else:
+        step = (stateless_operator(node, uid, schema), _branch_behind(plan, node))
+        branch.steps.setdefault(tag, []).append(step)
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    """A batch cut so that each piece stays near the size that Spark and its sockets carry well."""
+    size = batch.table.nbytes + 8 * len(batch)
+    if size <= MAX_PAYLOAD_BYTES:
+        yield batch
+        return
+    rows = max(1, len(batch) * MAX_PAYLOAD_BYTES // size)
+    for start in range(0, len(batch), rows):
+        yield batch.slice(start, rows)

@@ -1,0 +1,1 @@
+"""The Spark engine: the only importer of pyspark."""

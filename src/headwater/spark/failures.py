@@ -1,0 +1,51 @@
+"""Errors across Spark: what a task raises reaches the driver as text inside text. This keeps ours whole.
+
+A task's error travels as one marked line of JSON in the exception's message; the driver finds the line and makes the
+error again, so that the user sees step, key, time and own traceback first, and Spark's stack only as the cause.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from headwater import errors
+from headwater.errors import HeadwaterError, JobError, UserCodeError
+
+_MARK = "headwater-error:"
+_LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
+
+
+class TaskFailure(RuntimeError):
+    """An error of ours on its way through Spark."""
+
+
+@contextmanager
+def marked() -> Iterator[None]:
+    """Let errors of ours leave a task in the form that `unwrap` reads."""
+    try:
+        yield
+    except HeadwaterError as error:
+        facts = {"type": type(error).__name__, "text": str(error)}
+        if isinstance(error, UserCodeError):
+            key = error.key if isinstance(error.key, str | int | type(None)) else repr(error.key)
+            facts["user"] = [error.step, key, error.timestamp, error.cause, error.traceback]  # type: ignore[assignment]
+        line = base64.b64encode(json.dumps(facts).encode()).decode()
+        raise TaskFailure(f"{error}\n{_MARK}{line}") from None
+
+
+def unwrap(job: str, error: Exception) -> HeadwaterError:
+    """The error of ours inside one of Spark's, or Spark's own as a job's failure."""
+    found = _LINE.search(str(error))
+    if found is None:
+        return JobError.engine_failed(job, str(error))
+    facts = json.loads(base64.b64decode(found.group(1)))
+    if "user" in facts:
+        return UserCodeError(*facts["user"])
+    cls = getattr(errors, facts["type"], HeadwaterError)
+    made: HeadwaterError = cls.__new__(cls)
+    Exception.__init__(made, facts["text"])
+    return made

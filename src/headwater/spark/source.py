@@ -1,0 +1,125 @@
+"""All sources of a job, and its clock, as one Python data source: one offset, one read of each split per epoch.
+
+Packing happens inside the reader, so that Spark carries ready payloads. The epoch's time is part of the offset, which
+Spark logs before it runs the epoch; a replay reads the same ranges at the same time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from headwater.connectors.contract import Positions
+from headwater.runtime import offsets, progress
+from headwater.runtime.offsets import Offset, SplitRange
+from headwater.runtime.outbox import stage
+from headwater.runtime.outlet import Routed
+from headwater.runtime.payload import EpochFacts, encode_report
+from headwater.runtime.split import SplitHost
+from headwater.spark.exchange import salts
+from headwater.spark.failures import marked
+from headwater.spark.shipped import ShippedJob
+from headwater.spark.step import ROW_SCHEMA
+
+_ARROW = pa.schema([pa.field("subtask", pa.int32()), pa.field("payload", pa.binary())])
+
+
+@dataclass
+class Bundle(InputPartition):
+    """The splits that one task reads in an epoch, each with its place in the epoch's list of splits."""
+
+    facts: EpochFacts
+    parts: list[tuple[int, SplitRange]]
+    end: bool
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """What a reader needs to know."""
+
+    job: ShippedJob
+    max_rows: int
+    targets: dict[str, Positions] | None
+
+
+def source_class(name: str, plan: ReadPlan) -> type[DataSource]:
+    """The data source of one run; the class carries the plan, because Spark makes its instances itself."""
+
+    class JobSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> str:
+            return ROW_SCHEMA
+
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+            return JobReader(plan)
+
+    return JobSource
+
+
+class JobReader(DataSourceStreamReader):
+    """Plans epochs in the driver's planning worker, reads splits in tasks."""
+
+    def __init__(self, plan: ReadPlan) -> None:
+        self._read_plan = plan
+        self._job = plan.job
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        with marked():
+            return offsets.first_offset(self._job.plan(), _now_ms())
+
+    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
+        with marked():
+            plan = self._read_plan
+            return offsets.next_offset(self._job.plan(), start, _now_ms(), plan.max_rows, plan.targets)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        with marked():
+            if start == end:
+                return []
+            parts = list(enumerate(offsets.ranges(self._job.plan(), start, end)))
+            tasks = min(len(parts), self._job.parallelism)
+            facts = offsets.facts_of(end)
+            return [Bundle(facts, parts[i::tasks], end["end"]) for i in range(tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Bundle)
+        with marked():
+            for place, part in partition.parts:
+                yield from self._read_split(place, part, partition)
+
+    def _read_split(self, place: int, part: SplitRange, bundle: Bundle) -> Iterator[pa.RecordBatch]:
+        plan = self._job.plan()
+        node = plan.source(part.node)
+        host = SplitHost(plan, node, part.split)
+        by_subtask = salts(self._job.parallelism)
+        for outcome in host.run(part.start, part.end, bundle.facts, ended=part.ended):
+            ready = outcome.payloads
+            if outcome.steps:
+                epoch = bundle.facts.epoch
+                staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_tables)
+                positions = {plan.graph.uid(node): {part.split: part.end}}
+                report = progress.report(outcome, staged, positions=positions)
+                ready = [*ready, (0, encode_report({**report, "end": bundle.end}))]
+            if ready:
+                yield _batch(ready, by_subtask)
+
+    def commit(self, end: Offset) -> None:
+        """Sources keep their own history; nothing to release."""
+
+
+def _batch(ready: list[Routed], by_subtask: tuple[int, ...]) -> pa.RecordBatch:
+    subtasks = pa.array([by_subtask[subtask] for subtask, _ in ready], pa.int32())
+    return pa.RecordBatch.from_arrays([subtasks, pa.array([data for _, data in ready], pa.binary())], schema=_ARROW)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,55 @@
+"""A level as a step of Spark's query: one call per subtask and epoch."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from headwater.runtime import progress
+from headwater.runtime.outbox import stage
+from headwater.runtime.payload import encode_report
+from headwater.spark.exchange import salts
+from headwater.spark.failures import marked
+from headwater.spark.records import SparkRecordStore
+from headwater.spark.shipped import ShippedJob
+from headwater.state.changelog import append, catch_up
+
+ROW_SCHEMA = "subtask int, payload binary"
+
+
+class LevelProcessor(StatefulProcessor):
+    """Brings the worker's copy of the state up to date, runs the host, stores what changed, stages what goes out."""
+
+    def __init__(self, job: ShippedJob, level: int) -> None:
+        self._job, self._level = job, level
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._store = SparkRecordStore(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        with marked():
+            yield from self._run(key[0], [bytes(row.payload) for row in rows])
+
+    def _run(self, salt: int, payloads: list[bytes]) -> Iterator[Row]:
+        job = self._job
+        by_subtask = salts(job.parallelism)
+        subtask = by_subtask.index(salt)
+        host = job.host(self._level, subtask)
+        catch_up(host, self._store, f"level {self._level}, subtask {subtask}")
+        host.token = None  # not to be trusted again before this attempt has come to its end
+        outcome = host.run(payloads)
+        append(host, self._store, uuid.uuid4().hex)
+        staged = stage(
+            job.plan(), Path(job.outbox), outcome.epoch, f"l{self._level}-{subtask:04d}", outcome.sink_tables
+        )
+        for target, payload in outcome.payloads:
+            yield Row(subtask=by_subtask[target], payload=bytearray(payload))
+        yield Row(subtask=salt, payload=bytearray(encode_report(progress.report(outcome, staged))))
+
+    def close(self) -> None:
+        """The worker keeps its copy; the next task on it may go on from there."""

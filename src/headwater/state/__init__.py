@@ -1,0 +1,1 @@
+"""Keyed state: working copies in memory, and the changelog they are rebuilt from."""

@@ -1,0 +1,1 @@
+"""The fluent handles users build a job with."""

@@ -1,0 +1,165 @@
+"""The environment: where a job is put together and from where it runs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headwater.clock.event_time import is_time_type
+from headwater.connectors.contract import Source
+from headwater.connectors.memory import MemorySink, RowsSource
+from headwater.durations import Duration, duration_ms
+from headwater.errors import GraphError
+from headwater.graph.describe import describe
+from headwater.graph.graph import Graph
+from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
+from headwater.plan.explain import explain
+from headwater.plan.levels import JobPlan, plan_job
+from headwater.runtime.engine import Engine, Job, Settings
+from headwater.runtime.local import LocalEngine
+from headwater.runtime.steps import OnStep, ignore_steps
+from headwater.schema import Schema, SchemaLike
+from headwater.state.keys import DEFAULT_KEY_GROUPS
+from headwater.streams.stream import Step, Stream
+from headwater.watermarks import Watermarks
+
+_ENGINES = ("spark", "local")
+
+
+class Environment:
+    """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        job_dir: str | os.PathLike[str] | None = None,
+        parallelism: int = 2,
+        checkpoint_interval: Duration = "1 s",
+        engine: str = "spark",
+        spark: Any = None,
+        spark_config: dict[str, str] | None = None,
+        key_groups: int = DEFAULT_KEY_GROUPS,
+        max_rows_per_epoch: int = 1_000_000,
+    ) -> None:
+        """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process."""
+        if not name or not all(c.isalnum() or c in "_-." for c in name):
+            raise GraphError.bad_argument(
+                "environment", "needs a name of letters, digits, _, - and .", name, "rename it"
+            )
+        if engine not in _ENGINES:
+            raise GraphError.bad_argument(
+                "environment", f"runs on {' or '.join(_ENGINES)}", engine, "choose one of them"
+            )
+        if not 1 <= key_groups <= 32_768:
+            raise GraphError.bad_argument(
+                "environment", "has 1 to 32768 key groups", key_groups, "128 is a good number"
+            )
+        if not 1 <= parallelism <= key_groups:
+            raise GraphError.bad_argument(
+                "environment",
+                f"has a parallelism of 1 to its key groups ({key_groups})",
+                parallelism,
+                "change one of them",
+            )
+        if max_rows_per_epoch < 1:
+            raise GraphError.bad_argument(
+                "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
+            )
+        self.name = name
+        self.graph = Graph(name)
+        self._job_dir = None if job_dir is None else Path(job_dir)
+        self._parallelism, self._key_groups = parallelism, key_groups
+        self._interval_ms = duration_ms(checkpoint_interval, what="checkpoint_interval")
+        self._engine_name, self._spark = engine, spark
+        self._spark_config = dict(spark_config or {})
+        self._max_rows = max_rows_per_epoch
+
+    def source(
+        self,
+        source: Source,
+        schema: SchemaLike,
+        watermarks: Watermarks | None = None,
+        *,
+        name: str = "source",
+    ) -> Step:
+        """Read a source."""
+        if not isinstance(source, Source):
+            raise GraphError.bad_argument("source", "needs a source", source, "use one of hw.connectors")
+        parsed = Schema.of(schema)
+        watermarks = watermarks or Watermarks.none()
+        if watermarks.column is not None and not is_time_type(parsed.field(watermarks.column).type):
+            raise GraphError.bad_argument(
+                name,
+                "takes event time from a timestamp or a bigint of milliseconds",
+                watermarks.column,
+                f"choose from {parsed}",
+            )
+        node = SourceNode(self.graph.next_id(), name, (), parsed, source=source, watermarks=watermarks)
+        self.graph.add(node)
+        return Step(self, (Edge(node.id, None, FORWARD),), parsed)
+
+    def from_rows(
+        self, rows: Sequence[Any], schema: SchemaLike, watermarks: Watermarks | None = None, *, name: str = "rows"
+    ) -> Step:
+        """A bounded stream of rows given as dicts or tuples.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([("ann", 3), ("bob", None)], "user string, n int").collect()
+        [Row(user='ann', n=3), Row(user='bob', n=None)]
+        """
+        parsed = Schema.of(schema)
+        return self.source(RowsSource([rows], parsed), parsed, watermarks, name=name)
+
+    def describe(self) -> str:
+        """The job graph as text."""
+        self.graph.validate()
+        return describe(self.graph)
+
+    def explain(self) -> str:
+        """The levels the graph runs in, as text."""
+        return explain(self._plan(self.graph))
+
+    def start(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps) -> Job:
+        """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends."""
+        return self._start(self.graph, self._job_dir, bounded=bounded, on_step=on_step)
+
+    def run(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps) -> Job:
+        """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way)."""
+        job = self.start(bounded=bounded, on_step=on_step)
+        try:
+            job.wait()
+        except KeyboardInterrupt:
+            job.stop()
+        return job
+
+    def _plan(self, graph: Graph) -> JobPlan:
+        return plan_job(graph, self._parallelism, self._key_groups)
+
+    def _start(self, graph: Graph, job_dir: Path | None, *, bounded: bool | None, on_step: OnStep) -> Job:
+        plan = self._plan(graph)
+        if bounded is None:
+            bounded = all(node.source.bounded for node in plan.sources())
+        folder = job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{self.name}-"))
+        settings = Settings(
+            folder, self._interval_ms, self._max_rows, bounded, on_step, self._spark, self._spark_config
+        )
+        return self._engine().start(plan, settings)
+
+    def _engine(self) -> Engine:
+        if self._engine_name == "local":
+            return LocalEngine()
+        from headwater.spark.engine import SparkEngine
+
+        return SparkEngine()
+
+    def _collect(self, stream: Stream) -> list[Any]:
+        """Run the part of the graph above a stream into memory; the graph itself stays as it was."""
+        sink = MemorySink()
+        whole = self.graph.copy()
+        node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
+        self._start(whole.upstream_of(node.id), None, bounded=True, on_step=ignore_steps).wait()
+        return sink.rows

@@ -1,0 +1,238 @@
+"""The fluent handle on a stream: each call adds a node to the graph and gives a handle on its output."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater.clock.event_time import is_time_type
+from headwater.connectors.contract import Sink
+from headwater.descriptors import declared_states
+from headwater.errors import GraphError, SchemaError, StateError
+from headwater.expressions import compile_select, compile_where
+from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
+from headwater.graph.nodes import (
+    FORWARD,
+    Edge,
+    Exchange,
+    FilterNode,
+    FlatMapNode,
+    Key,
+    KeyedProcessNode,
+    MapBatchesNode,
+    MapNode,
+    Node,
+    ProcessNode,
+    SelectNode,
+    SinkNode,
+    WhereNode,
+)
+from headwater.schema import Schema, SchemaLike, parse_type
+from headwater.state.keys import is_key_type
+
+if TYPE_CHECKING:
+    from headwater.streams.environment import Environment
+
+
+class Stream:
+    """A stream of rows. Handles are values: using one twice branches the stream."""
+
+    def __init__(self, env: Environment, edges: tuple[Edge, ...], schema: Schema) -> None:
+        self._env, self._edges, self.schema = env, edges, schema
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def map(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Step:
+        """One row for each row.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map(lambda r: {"n": r.n * 10}).collect()
+        [Row(n=10), Row(n=20)]
+        """
+        return self._add(MapNode, "map", self._or_same(schema), function=_callable("map", function))
+
+    def flat_map(self, function: Callable[[Any], Iterable[Any]], schema: SchemaLike | None = None) -> Step:
+        """Any number of rows for each row: the function yields them or returns a list."""
+        return self._add(FlatMapNode, "flat_map", self._or_same(schema), function=_callable("flat_map", function))
+
+    def filter(self, function: Callable[[Any], bool]) -> Step:
+        """The rows for which the function is true."""
+        return self._add(FilterNode, "filter", self.schema, function=_callable("filter", function))
+
+    def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
+        """A `ProcessFunction`, which may write side outputs."""
+        if isinstance(function, KeyedProcessFunction):
+            raise GraphError.needs_keyed(name or _snake(function), type(self).__name__)
+        if not isinstance(function, ProcessFunction):
+            raise GraphError.bad_argument(
+                "process",
+                "needs a hw.ProcessFunction (hw.KeyedProcessFunction on a keyed stream)",
+                function,
+                "pass an instance",
+            )
+        return self._add(ProcessNode, name or _snake(function), Schema.of(schema), function=function)
+
+    # -- batches ----------------------------------------------------------------------------------------------------
+
+    def select(self, *expressions: str) -> Step:
+        """Columns computed by SQL expressions in Spark's dialect, whole batches at a time.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").select("n", "n * 2 as twice").collect()
+        [Row(n=1, twice=2), Row(n=2, twice=4)]
+        """
+        query, schema = compile_select(expressions, self.schema, "select")
+        return self._add(SelectNode, "select", schema, expressions=expressions, query=query)
+
+    def where(self, expression: str) -> Step:
+        """The rows for which a SQL expression is true, whole batches at a time."""
+        query = compile_where(expression, self.schema, "where")
+        return self._add(WhereNode, "where", self.schema, expression=expression, query=query)
+
+    def map_batches(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: SchemaLike | None = None,
+        *,
+        timestamp: str | None = None,
+    ) -> Step:
+        """A function over Arrow tables, whose size means nothing. Name the time column when rows are added or dropped."""
+        result = self._or_same(schema)
+        if timestamp is not None and not is_time_type(result.field(timestamp).type):
+            raise GraphError.bad_argument(
+                "map_batches", "needs a timestamp or bigint column for event time", timestamp, f"choose from {result}"
+            )
+        function = _callable("map_batches", function)
+        return self._add(MapBatchesNode, "map_batches", result, function=function, timestamp=timestamp)
+
+    # -- shape ------------------------------------------------------------------------------------------------------
+
+    def union(self, *others: Stream) -> Stream:
+        """This stream and others of the same schema as one."""
+        edges = self._edges
+        for other in others:
+            if other._env is not self._env:
+                raise GraphError.other_environment("union")
+            if other.schema != self.schema:
+                raise SchemaError.does_not_fit(
+                    "union", f"schemas differ: '{self.schema}' and '{other.schema}'", "select or map one of them first"
+                )
+            edges += other._edges
+        return Stream(self._env, edges, self.schema)
+
+    def key_by(self, *key: str | Callable[[Any], Any], type: str | None = None) -> KeyedStream:  # noqa: A002
+        """Key the stream by columns, or by a function together with the DDL type of its result.
+
+        `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
+        """
+        columns = tuple(k for k in key if isinstance(k, str))
+        functions = [k for k in key if not isinstance(k, str)]
+        if not key or (functions and (columns or len(functions) > 1)):
+            raise GraphError.bad_argument("key_by", "needs column names or one function", key, "write key_by('user')")
+        if functions:
+            if type is None:
+                raise GraphError.bad_argument(
+                    "key_by",
+                    "needs the type of a function's result",
+                    functions[0],
+                    "add type='string' or another DDL type",
+                )
+            spec = Key((), _callable("key_by", functions[0]), parse_type(type))
+        else:
+            fields = [self.schema.field(column) for column in columns]
+            dtype = fields[0].type if len(fields) == 1 else pa.struct([pa.field(f.name, f.type) for f in fields])
+            spec = Key(columns, None, dtype)
+        if not is_key_type(spec.type):
+            raise StateError.bad_key_type("key_by", spec.type)
+        return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
+
+    def rebalance(self) -> Stream:
+        """Spread the rows evenly over the subtasks."""
+        return Stream(self._env, self._moved(Exchange("rebalance")), self.schema)
+
+    def broadcast(self) -> Stream:
+        """Send every row to every subtask."""
+        return Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+
+    def global_(self) -> Stream:
+        """Send every row to the first subtask."""
+        return Stream(self._env, self._moved(Exchange("global")), self.schema)
+
+    # -- ends -------------------------------------------------------------------------------------------------------
+
+    def sink(self, sink: Sink, *, name: str = "sink") -> Step:
+        """Hand the rows to a sink."""
+        if not isinstance(sink, Sink):
+            raise GraphError.bad_argument("sink", "needs a sink", sink, "use one of hw.connectors")
+        return self._add(SinkNode, name, self.schema, sink=sink)
+
+    def print(self) -> Step:
+        """Print the rows of each committed epoch."""
+        from headwater.connectors.console import ConsoleSink
+
+        return self.sink(ConsoleSink(), name="print")
+
+    def collect(self) -> list[Any]:
+        """Run this stream's part of the job over what input there is, to the end, and give its rows."""
+        return self._env._collect(self)
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _or_same(self, schema: SchemaLike | None) -> Schema:
+        return self.schema if schema is None else Schema.of(schema)
+
+    def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
+        return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)
+
+    def _add(self, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
+        graph = self._env.graph
+        node = graph.add(cls(graph.next_id(), name, self._edges, schema, **settings))
+        return Step(self._env, (Edge(node.id, None, FORWARD),), schema)
+
+
+class Step(Stream):
+    """A stream that is the output of one step, which can be given a uid and whose side outputs can be read."""
+
+    def with_uid(self, uid: str) -> Step:
+        """Give the step its lasting identity: state, and the names of output files, belong to it."""
+        self._env.graph.set_uid(self._edges[0].source, uid)
+        return self
+
+    def side_output(self, tag: OutputTag) -> Stream:
+        """The rows the step sends to a side output."""
+        source = self._edges[0].source
+        self._env.graph.add_output(source, tag.name, tag.schema)
+        return Stream(self._env, (Edge(source, tag.name, FORWARD),), tag.schema)
+
+
+class KeyedStream(Stream):
+    """A stream on which rows of one key meet in one place."""
+
+    def __init__(self, env: Environment, edges: tuple[Edge, ...], schema: Schema, key: Key) -> None:
+        super().__init__(env, edges, schema)
+        self.key = key
+
+    def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
+        """A `KeyedProcessFunction`, with state and timers per key. Its uid is its class's name unless given."""
+        step = name or _snake(function)
+        if isinstance(function, ProcessFunction):
+            return super().process(function, schema, name=name)
+        if not isinstance(function, KeyedProcessFunction):
+            raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
+        states = tuple(declared_states(function, step))
+        return self._add(KeyedProcessNode, step, Schema.of(schema), function=function, states=states, key=self.key)
+
+
+def _callable(step: str, function: Any) -> Any:
+    if not callable(function):
+        raise GraphError.bad_argument(step, "needs a function", function, "pass a function or lambda")
+    return function
+
+
+def _snake(function: object) -> str:
+    cls = function if isinstance(function, type) else type(function)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
