@@ -1,6 +1,6 @@
 """Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
 
-from headwater import connectors
+from headwater import connectors, testing
 from headwater.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
 from headwater.errors import (
     ChangelogError,
@@ -61,4 +61,5 @@ __all__ = [
     "ValueState",
     "Watermarks",
     "connectors",
+    "testing",
 ]

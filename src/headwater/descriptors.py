@@ -25,6 +25,7 @@ class StateDeclaration:
 
     def __init__(self, name: str | None) -> None:
         self.name = name or ""
+        self.attribute = ""
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         self.name = self.name or attribute
@@ -222,7 +223,7 @@ def declared_states(function: object, step: str) -> list[StateDeclaration]:
 
 def _under_attribute(attribute: str, declaration: StateDeclaration) -> StateDeclaration:
     bound = copy.copy(declaration)
-    bound.attribute = attribute  # type: ignore[attr-defined]
+    bound.attribute = attribute
     return bound
 
 

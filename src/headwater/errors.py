@@ -137,6 +137,12 @@ class RowError(HeadwaterError, ValueError):
         )
 
     @classmethod
+    def other_tag(cls, step: str, tag: str, written: str, read: str) -> RowError:
+        return cls(
+            f"step {step!r}: side output {tag!r} is written as '{written}' and read as '{read}'; use one OutputTag"
+        )
+
+    @classmethod
     def row_count(cls, step: str, before: int, after: int) -> RowError:
         return cls(
             f"step {step!r}: the function got {before} rows and returned {after}, so their event times are unknown; "

@@ -69,7 +69,7 @@ class Context:
 
     def output(self, tag: OutputTag, row: Any) -> None:
         """Send a row to a side output, with the current timestamp."""
-        self._side.append((tag.name, row, self.timestamp))  # type: ignore[attr-defined]
+        self._side.append((tag, row, self.timestamp))  # type: ignore[attr-defined]
 
 
 class KeyedProcessFunction:

@@ -7,6 +7,7 @@ import decimal
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 

@@ -21,9 +21,9 @@ class TimerQueue:
     queue was rebuilt; it is stored with the timer.
     """
 
-    def __init__(self, step: str, domain: str, key: pa.DataType, groups: int) -> None:
+    def __init__(self, step: str, domain: str, key: pa.DataType) -> None:
         columns = [("timestamp", pa.int64()), ("registration", pa.int64())]
-        self._layout = KeyedLayout(step, f"@timers.{domain}", key, columns, groups)
+        self._layout = KeyedLayout(step, f"@timers.{domain}", key, columns)
         self.next_registration = 0
         self.clear_all()
 
@@ -64,8 +64,11 @@ class TimerQueue:
         if not self._added and not self._removed:
             return None
         table = self._table(list(self._removed), self._added)
-        self._added, self._removed = {}, {}
+        self.forget_changes()
         return table
+
+    def forget_changes(self) -> None:
+        self._added, self._removed = {}, {}
 
     def dump(self) -> pa.Table:
         return self._table([], self._timers)

@@ -35,8 +35,11 @@ class Valve:
         if not self._changed:
             return None
         table = self._table({channel: self._channels[channel] for channel in self._changed})
-        self._changed = {}
+        self.forget_changes()
         return table
+
+    def forget_changes(self) -> None:
+        self._changed = {}
 
     def dump(self) -> pa.Table:
         return self._table(self._channels)

@@ -6,15 +6,17 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from headwater.batch import Batch, timestamp_array, timestamp_list
+import numpy as np
+
+from headwater.batch import Batch, Timestamps, timestamp_array, timestamp_list
 from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.functions import Context, Timer
 from headwater.graph.nodes import KeyedProcessNode
 from headwater.operators.contract import Emit, StepTime
-from headwater.operators.stateless import side_batches
+from headwater.operators.stateless import SideRow, side_batches
 from headwater.operators.user_code import user_code_failed
 from headwater.rows import Row, decode, encode_rows, make_rows, row_class
-from headwater.state.memory import Cursor, open_table
+from headwater.state.memory import Cursor, open_states
 from headwater.state.table import StateTable
 
 _SLICE_ROWS = 65_536
@@ -45,18 +47,16 @@ class KeyTimers:
 class KeyedProcessOperator:
     """Runs one `KeyedProcessFunction` on one subtask."""
 
-    def __init__(self, node: KeyedProcessNode, step: str, row: type[Row], groups: int) -> None:
+    def __init__(self, node: KeyedProcessNode, step: str, row: type[Row]) -> None:
         self._node, self._step, self._row = node, step, row
         self._schema = node.schema.arrow
         self._cursor = Cursor()
-        self._event = TimerQueue(step, EVENT, node.key.type, groups)
-        self._processing = TimerQueue(step, PROCESSING, node.key.type, groups)
+        self._event = TimerQueue(step, EVENT, node.key.type)
+        self._processing = TimerQueue(step, PROCESSING, node.key.type)
         self._function = copy.deepcopy(node.function)  # each subtask has its own
-        self._tables: dict[str, StateTable] = {}
+        self._entries, self._tables = open_states(node.states, step, node.key.type, self._cursor)
         for declaration in node.states:
-            table = open_table(declaration, step, node.key.type, self._cursor, groups)
-            self._tables[declaration.name] = table
-            setattr(self._function, declaration.attribute, table)  # type: ignore[attr-defined]
+            setattr(self._function, declaration.attribute, self._tables[declaration.name])
         self._tables["@timers.event"] = self._event
         self._tables["@timers.processing"] = self._processing
         self._context = Context()
@@ -80,22 +80,24 @@ class KeyedProcessOperator:
         rows = make_rows(self._row, list(columns.values()))
         keys = self._keys(batch, columns)
         cursor, context, process = self._cursor, self._context, self._function.process
+        known, blank = self._entries.entries.get, self._entries.entry
         emitted: list[Any] = []
-        times: list[int | None] = []
-        side: list[tuple[str, Any, int | None]] = []
+        counts: list[int] = []
+        side: list[SideRow] = []
         context._side = side  # type: ignore[attr-defined]
         context.watermark, context.now = time.watermark_ms, time.now_ms
         try:
             for key, timestamp, row in zip(keys, timestamp_list(batch.timestamps), rows, strict=True):
                 cursor.key = context.key = key
+                cursor.entry = known(key) or blank(key)
                 context.timestamp = timestamp
                 results = process(row, context)
                 if results is not None:
-                    for result in results:
-                        emitted.append(result)
-                        times.append(timestamp)
+                    emitted.extend(results)
+                counts.append(len(emitted))
         except Exception as error:
             raise user_code_failed(error, self._step, context.key, context.timestamp) from None
+        times = np.repeat(batch.timestamps, np.diff(counts, prepend=0))
         self._emit(emitted, times, side, emit)
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
@@ -108,11 +110,12 @@ class KeyedProcessOperator:
         cursor, context = self._cursor, self._context
         emitted: list[Any] = []
         times: list[int | None] = []
-        side: list[tuple[str, Any, int | None]] = []
+        side: list[SideRow] = []
         context._side = side  # type: ignore[attr-defined]
         context.watermark, context.now = time.watermark_ms, time.now_ms
         for timestamp, key in queue.due(until):
             cursor.key = context.key = key
+            cursor.entry = self._entries.entry(key)
             context.timestamp = timestamp if domain == EVENT else None
             try:
                 for result in self._function.on_timer(Timer(timestamp, domain), context) or ():
@@ -120,13 +123,11 @@ class KeyedProcessOperator:
                     times.append(context.timestamp)
             except Exception as error:
                 raise user_code_failed(error, self._step, key, timestamp) from None
-        self._emit(emitted, times, side, emit)
+        self._emit(emitted, timestamp_array(times), side, emit)
 
-    def _emit(
-        self, emitted: list[Any], times: list[int | None], side: list[tuple[str, Any, int | None]], emit: Emit
-    ) -> None:
+    def _emit(self, emitted: list[Any], times: Timestamps, side: list[SideRow], emit: Emit) -> None:
         if emitted:
-            emit(None, Batch(encode_rows(emitted, self._schema, self._step), timestamp_array(times)))
+            emit(None, Batch(encode_rows(emitted, self._schema, self._step), times))
         for tag, batch in side_batches(side, self._node.outputs, self._step):
             emit(tag, batch)
 

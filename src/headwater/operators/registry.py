@@ -11,9 +11,9 @@ from headwater.operators.process import KeyedProcessOperator
 from headwater.rows import Row
 from headwater.schema import Schema
 
-_OPERATORS: dict[str, Callable[[Any, str, type[Row], int], Operator]] = {"keyed_process": KeyedProcessOperator}
+_OPERATORS: dict[str, Callable[[Any, str, type[Row]], Operator]] = {"keyed_process": KeyedProcessOperator}
 
 
-def operator_for(node: Node, step: str, input_schema: Schema, groups: int) -> Operator:
+def operator_for(node: Node, step: str, input_schema: Schema) -> Operator:
     """The operator of a stateful step on one subtask."""
-    return _OPERATORS[node.operation](node, step, input_schema.row, groups)
+    return _OPERATORS[node.operation](node, step, input_schema.row)

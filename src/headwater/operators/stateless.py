@@ -12,7 +12,7 @@ from headwater import expressions
 from headwater.batch import Batch, timestamp_array, timestamp_list
 from headwater.clock.event_time import timestamps_of
 from headwater.errors import HeadwaterError, RowError
-from headwater.functions import Context
+from headwater.functions import Context, OutputTag
 from headwater.graph.nodes import (
     FilterNode,
     FlatMapNode,
@@ -29,6 +29,8 @@ from headwater.rows import Row, decode, encode_rows, make_rows
 from headwater.schema import Schema
 
 Outputs = Iterable[tuple[str | None, Batch]]
+SideRow = tuple[OutputTag, Any, int | None]
+"""A row for a side output, with its timestamp."""
 
 
 class MapOperator:
@@ -135,7 +137,7 @@ class ProcessOperator:
         context = Context()
         emitted: list[Any] = []
         times: list[int | None] = []
-        side: list[tuple[str, Any, int | None]] = []
+        side: list[SideRow] = []
         context._side = side  # type: ignore[attr-defined]
         process = self._function.process
         try:
@@ -150,16 +152,17 @@ class ProcessOperator:
         return [(None, main), *side_batches(side, self._outputs, self._step)]
 
 
-def side_batches(side: list[tuple[str, Any, int | None]], schemas: Mapping[str, Schema], step: str) -> Outputs:
-    """What was sent to side outputs, one batch per output that somebody reads, in the order of its first row."""
-    by_tag: dict[str, tuple[list[Any], list[int | None]]] = {}
-    for name, row, timestamp in side:
-        if name in schemas:
-            rows, times = by_tag.setdefault(name, ([], []))
-            rows.append(row)
-            times.append(timestamp)
-    for name, (rows, times) in by_tag.items():
-        yield name, Batch(encode_rows(rows, schemas[name].arrow, f"{step}[{name}]"), timestamp_array(times))
+def side_batches(side: list[SideRow], read: Mapping[str, Schema], step: str) -> Outputs:
+    """What was sent to side outputs, one batch per output, in the order of its first row; `read` is what readers expect."""
+    by_tag: dict[OutputTag, tuple[list[Any], list[int | None]]] = {}
+    for tag, row, timestamp in side:
+        rows, times = by_tag.setdefault(tag, ([], []))
+        rows.append(row)
+        times.append(timestamp)
+    for tag, (rows, times) in by_tag.items():
+        if read.get(tag.name, tag.schema) != tag.schema:
+            raise RowError.other_tag(step, tag.name, str(tag.schema), str(read[tag.name]))
+        yield tag.name, Batch(encode_rows(rows, tag.schema.arrow, f"{step}[{tag.name}]"), timestamp_array(times))
 
 
 def rows_of(table: pa.Table, row: type[Row]) -> Iterable[Row]:

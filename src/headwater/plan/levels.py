@@ -20,6 +20,8 @@ class JobPlan:
     graph: Graph
     parallelism: int
     groups: int
+    keeps_unread: bool = False
+    """Whether rows for side outputs that nobody reads are kept for whoever runs the plan by hand."""
     level_of_entry: dict[int, int] = field(default_factory=dict)
     """For each entry's node id, its level, counted from 1; sources are level 0."""
 

@@ -5,12 +5,13 @@ It does no I/O, knows nothing of Spark, and gives the same bytes for the same in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from headwater.batch import MIN_TIMESTAMP, Batch, concat
 from headwater.clock.watermark import Valve
@@ -31,7 +32,9 @@ class Outcome:
 
     payloads: list[Routed] = field(default_factory=list)
     epoch: int = 0
-    sink_tables: dict[str, list[pa.Table]] = field(default_factory=dict)
+    sink_batches: dict[str, list[Batch]] = field(default_factory=dict)
+    unread: dict[str, list[Batch]] = field(default_factory=dict)
+    """Rows for side outputs that nobody reads, where the plan keeps them."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Per step: rows in and out, watermark, entries of state."""
 
@@ -48,6 +51,10 @@ class LevelHost:
 
     def run(self, payloads: Iterable[bytes]) -> Outcome:
         """Handle one epoch: every entry in graph order gets its rows, then event time, then processing time."""
+        with _no_cyclic_collection():
+            return self._run(payloads)
+
+    def _run(self, payloads: Iterable[bytes]) -> Outcome:
         outcome = Outcome()
         inputs: dict[int, list[Payload]] = {}
         facts = None
@@ -96,9 +103,13 @@ class LevelHost:
 
     def base(self) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
-        sections = [
-            (e.uid, name, table.dump()) for e in self._entries for name, table in e.tables().items() if len(table)
-        ]
+        sections = []
+        for entry in self._entries:
+            for name, table in entry.tables().items():
+                table.forget_changes()
+                if len(table):
+                    sections.append((entry.uid, name, table.dump()))
+        self._last_meta = meta
         return changelog.pack(meta, sections)
 
 
@@ -114,7 +125,7 @@ class _Entry:
         self.operator: Operator
         if node.is_stateful:
             schema = plan.graph.input_schema(node)
-            self.operator = operator_for(node, self.uid, schema, plan.groups)
+            self.operator = operator_for(node, self.uid, schema)
             self._outlet = Outlet.behind(plan, node)
         else:
             self.operator = PassOperator()
@@ -152,14 +163,27 @@ class _Entry:
             self.operator.advance_watermark(after, emit)
         self.operator.advance_clock(after, emit)
         outcome.payloads.extend(outlet.finish(after.watermark_ms))
-        for sink, tables in outlet.sink_tables.items():
-            outcome.sink_tables.setdefault(sink, []).extend(tables)
+        for kept, emitted in ((outcome.sink_batches, outlet.sink_batches), (outcome.unread, outlet.unread)):
+            for name, batches in emitted.items():
+                kept.setdefault(name, []).extend(batches)
         outcome.steps[self.uid] = {
             "rows_in": 0 if batch is None else len(batch),
             "rows_out": rows_out,
             "watermark_ms": after.watermark_ms,
             "state": {name: len(table) for name, table in self.operator.tables().items()},
         }
+
+
+@contextmanager
+def _no_cyclic_collection() -> Iterator[None]:
+    """Rows are many and die by reference count; the cyclic collector would walk all of the state again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def merge(payloads: list[Payload]) -> Batch | None:

@@ -137,7 +137,7 @@ class LocalJob:
         outcomes += self._cluster.run_levels(payloads)
         reports = []
         for place, outcome in outcomes:
-            staged = stage(plan, self._folder, facts.epoch, place, outcome.sink_tables)
+            staged = stage(plan, self._folder, facts.epoch, place, outcome.sink_batches)
             reports.append(progress.report(outcome, staged, positions={}))
         on_step(EpochStep.STAGED, facts.epoch)
         manifest_facts = {"end": end["end"], "positions": end["positions"]}

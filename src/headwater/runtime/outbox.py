@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.batch import Batch
 from headwater.connectors.contract import Sink, Staged
 from headwater.durable import write_atomically
 from headwater.errors import HeadwaterError, JobError, PublishError
@@ -22,14 +23,14 @@ from headwater.plan.levels import JobPlan
 from headwater.runtime.steps import EpochStep, OnStep
 
 
-def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, tables: dict[str, list[pa.Table]]) -> list[Staged]:
+def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str, list[Batch]]) -> list[Staged]:
     """Write a task's rows for sinks, in the task. The attempt's own file names keep attempts apart."""
     attempt = uuid.uuid4().hex[:12]
     staged = []
     sinks = {plan.graph.uid(node): node.sink for node in plan.sinks()}
-    for uid, parts in tables.items():
+    for uid, parts in batches.items():
         sink = sinks[uid]
-        table = pa.concat_tables(parts)
+        table = pa.concat_tables([batch.table for batch in parts])
         folder = sink.staging_folder(outbox)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{epoch:010d}-{uid}-{place}-{attempt}.{sink.extension}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from headwater.batch import Batch
 from headwater.graph.nodes import Exchange, Node
 from headwater.operators.contract import StatelessOperator
@@ -27,7 +25,8 @@ class Outlet:
         self._plan = plan
         self._root = root
         self.ports = root.all_ports()
-        self.sink_tables: dict[str, list[pa.Table]] = {}
+        self.sink_batches: dict[str, list[Batch]] = {}
+        self.unread: dict[str, list[Batch]] = {}
 
     @classmethod
     def behind(cls, plan: JobPlan, node: Node) -> Outlet:
@@ -47,7 +46,7 @@ class Outlet:
         self._sequence = 0
         self._next_even = first_subtask
         self._ready: list[Routed] = []
-        self.sink_tables = {}
+        self.sink_batches, self.unread = {}, {}
 
     def emit(self, tag: str | None, batch: Batch) -> None:
         """Run rows through the fused steps to their ends."""
@@ -68,9 +67,11 @@ class Outlet:
 
     def _push(self, branch: _Branch, tag: str | None, batch: Batch) -> None:
         for sink in branch.sinks.get(tag, ()):
-            self.sink_tables.setdefault(sink, []).append(batch.table)
+            self.sink_batches.setdefault(sink, []).append(batch)
         for port in branch.ports.get(tag, ()):
             self._exchange(port, batch)
+        if tag is not None and self._plan.keeps_unread and not branch.reads(tag):
+            self.unread.setdefault(tag, []).append(batch)
         for operator, behind in branch.steps.get(tag, ()):
             for inner_tag, result in operator.apply(batch):
                 if len(result):
@@ -111,6 +112,10 @@ class _Branch:
     sinks: dict[str | None, list[str]] = field(default_factory=dict)
     ports: dict[str | None, list[Port]] = field(default_factory=dict)
     steps: dict[str | None, list[tuple[StatelessOperator, _Branch]]] = field(default_factory=dict)
+
+    def reads(self, tag: str) -> bool:
+        """Whether anything takes the rows of a side output."""
+        return tag in self.sinks or tag in self.ports or tag in self.steps
 
     def all_ports(self) -> list[Port]:
         """Every entry reachable from here, once each."""

@@ -41,7 +41,7 @@ class SplitHost:
         watermark_ms = MAX_TIMESTAMP if ended else self._watermark(highest)
         last: list[Routed] = outlet.finish(watermark_ms)
         steps = {self._uid: {"rows_in": rows, "rows_out": rows, "watermark_ms": watermark_ms, "state": {}}}
-        yield Outcome(last, facts.epoch, outlet.sink_tables, steps)
+        yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
 
     def _watermark(self, highest: int) -> int:
         if highest == MIN_TIMESTAMP:

@@ -105,7 +105,7 @@ class JobReader(DataSourceStreamReader):
             ready = outcome.payloads
             if outcome.steps:
                 epoch = bundle.facts.epoch
-                staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_tables)
+                staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
                 positions = {plan.graph.uid(node): {part.split: part.end}}
                 report = progress.report(outcome, staged, positions=positions)
                 ready = [*ready, (0, encode_report({**report, "end": bundle.end}))]

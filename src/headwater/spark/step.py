@@ -45,7 +45,7 @@ class LevelProcessor(StatefulProcessor):
         outcome = host.run(payloads)
         append(host, self._store, uuid.uuid4().hex)
         staged = stage(
-            job.plan(), Path(job.outbox), outcome.epoch, f"l{self._level}-{subtask:04d}", outcome.sink_tables
+            job.plan(), Path(job.outbox), outcome.epoch, f"l{self._level}-{subtask:04d}", outcome.sink_batches
         )
         for target, payload in outcome.payloads:
             yield Row(subtask=by_subtask[target], payload=bytearray(payload))

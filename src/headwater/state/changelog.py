@@ -20,9 +20,13 @@ MAX_PIECE_BYTES = 4 << 20
 """Spark's state calls take 20-50 ms for 4 MiB and grow faster than the size beyond it."""
 COMPACT_FROM_BYTES = 1 << 20
 """Below this a rebuild is cheaper than a compaction."""
+COMPACT_FACTOR = 3
+"""How many times the base the deltas may grow to: a compaction writes the base once for three times its size in deltas."""
 COMPACT_AFTER_RECORDS = 4096
 """A rebuild reads records one by one; more than this many make it slow whatever their size."""
 
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""A byte costs more on its way into the state store than LZ4 takes to save it."""
 _MAGIC = b"HWCL\x01"
 _LENGTH = struct.Struct("<I")
 
@@ -35,7 +39,7 @@ def pack(meta: dict[str, Any], sections: Iterable[Section]) -> bytes:
     listed, bodies = [], []
     for uid, state, table in sections:
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
             writer.write_table(table.combine_chunks())
         body = sink.getvalue()
         listed.append({"uid": uid, "state": state, "bytes": body.size})
@@ -115,10 +119,10 @@ class WorkingCopy(Protocol):
         """Apply one record."""
 
     def delta(self) -> bytes:
-        """What changed since the last call, as a record."""
+        """What changed since the last record, as a record."""
 
     def base(self) -> bytes:
-        """Everything, as a record."""
+        """Everything, as a record; what changed is part of it."""
 
 
 def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> None:
@@ -146,19 +150,19 @@ def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> None:
 
 
 def append(copy: WorkingCopy, store: RecordStore, token: str) -> None:
-    """Write what changed in this epoch; when the deltas outweigh the base, write a new base instead."""
+    """Write what changed in this epoch; when the deltas have outgrown the base, write a new base instead."""
     head = store.head()
-    sequence = 1 if head is None else head.sequence + 1
-    record = copy.delta()
     if head is None:
+        sequence, record = 1, copy.base()
         after = Head(sequence, token, sequence, len(record), 0)
+    elif is_compaction_due(head):
+        sequence, record = head.sequence + 1, copy.base()
+        after = Head(sequence, token, sequence, len(record), 0)
+        for old in range(head.base, sequence):
+            store.remove(old)
     else:
+        sequence, record = head.sequence + 1, copy.delta()
         after = Head(sequence, token, head.base, head.base_bytes, head.delta_bytes + len(record))
-        if is_compaction_due(after):
-            record = copy.base()
-            after = Head(sequence, token, sequence, len(record), 0)
-            for old in range(head.base, sequence):
-                store.remove(old)
     store.write(sequence, token, record)
     store.set_head(after)
     copy.sequence, copy.token = sequence, token
@@ -168,7 +172,7 @@ def is_compaction_due(head: Head) -> bool:
     """Whether the records since the base have come to cost more to read than the base itself."""
     if head.sequence - head.base >= COMPACT_AFTER_RECORDS:
         return True
-    return head.delta_bytes >= max(head.base_bytes, COMPACT_FROM_BYTES)
+    return head.delta_bytes >= max(COMPACT_FACTOR * head.base_bytes, COMPACT_FROM_BYTES)
 
 
 def pieces(record: bytes) -> list[bytes]:

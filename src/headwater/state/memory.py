@@ -1,8 +1,9 @@
-"""Working state in memory: the handles that functions hold, each a table of plain dictionaries.
+"""Working state in memory: the handles that functions hold, over one entry per key.
 
-All handles of a step share a cursor with the current key, so that a state call is a dictionary access and nothing else.
-A table keeps three dictionaries: the entries, the keys written since the last delta, and the keys removed since. A key
-that is inserted goes to the end of the entries and of the written keys alike, which keeps the order of a rebuilt copy.
+All states of a step share a table of entries, so that a record costs one dictionary look-up however many states its
+function has. An entry is a list: the key, then for each state its value (None when there is none) and a mark that
+tells whether it is written since the last delta and whether the changelog holds it. A function's handles reach the
+current key's entry through the cursor.
 """
 
 from __future__ import annotations
@@ -22,169 +23,228 @@ from headwater.descriptors import (
 )
 from headwater.errors import StateError
 from headwater.rows import converter, decode, exact_type
-from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout, StateTable
+from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout, StateTable, sorted_by_key
+
+Entry = list[Any]
+WRITTEN, STORED = 1, 2
+"""The bits of a mark."""
 
 
 class Cursor:
-    """The key whose state is reachable."""
+    """The key whose state is reachable, and its entry."""
 
-    __slots__ = ("key",)
+    __slots__ = ("entry", "key")
 
     key: Any
+    entry: Entry
 
 
-class _Values:
-    """One value per key: the table behind value, reducing and aggregating state."""
+class KeyTable:
+    """The entries of a step by key. An entry is in the table from its first write until all its states are gone."""
 
-    def __init__(self, dtype: pa.DataType, cursor: Cursor, layout: KeyedLayout) -> None:
-        self._cursor = cursor
-        self._layout = layout
-        self._values: dict[Any, Any] = {}
-        self._written: dict[Any, None] = {}
-        self._removed: dict[Any, None] = {}
-        self._exact = exact_type(dtype)
-        self._convert = converter(dtype)
-        self._is_mutable = pa.types.is_nested(dtype)
+    def __init__(self, states: int) -> None:
+        self.entries: dict[Any, Entry] = {}
+        self._blank: Entry = [None, 0] * states
 
-    def clear(self) -> None:
-        key = self._cursor.key
-        if key in self._values:
-            del self._values[key]
-            self._written.pop(key, None)
-            self._removed[key] = None
+    def entry(self, key: Any) -> Entry:
+        """The key's entry; a new one is not in the table before it is written to."""
+        return self.entries.get(key) or [key, *self._blank]
 
-    def _read(self) -> Any:
-        value = self._values.get(self._cursor.key)
-        return self._convert(value) if self._is_mutable and value is not None else value
+    def drop_if_empty(self, entry: Entry) -> None:
+        """Take an entry without state out of the table."""
+        if all(value is None for value in entry[1::2]):
+            self.entries.pop(entry[0], None)
 
-    def _write(self, value: Any) -> None:
-        if type(value) is not self._exact:
-            value = _converted(self._convert, value, self._layout, self._cursor)
-        key = self._cursor.key
-        if key not in self._values:
-            self._written.pop(key, None)
-        self._values[key] = value
-        self._written[key] = None
 
-    def changes(self) -> pa.Table | None:
-        if not self._written and not self._removed:
-            return None
-        removed, written = list(self._removed), list(self._written)
-        table = self._layout.table(
-            [REMOVE] * len(removed) + [PUT] * len(written),
-            removed + written,
-            [None] * len(removed) + [self._values[key] for key in written],
-        )
-        self._written, self._removed = {}, {}
-        return table
+class _Slot:
+    """One state's place in the entries: the table behind every kind of state."""
 
-    def dump(self) -> pa.Table:
-        return self._layout.table([PUT] * len(self._values), list(self._values), list(self._values.values()))
+    def __init__(self, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout) -> None:
+        self._table, self._cursor, self._layout = table, cursor, layout
+        self._value, self._mark = 1 + 2 * index, 2 + 2 * index
+        self._written: list[Entry] = []
+        self._keys = 0
 
-    def apply(self, changes: pa.Table) -> None:
-        ops, keys, values = (decode(changes[c]) for c in ("op", "key", "value"))
-        if not any(ops):
-            self._values.update(zip(keys, values, strict=True))
-            return
-        for op, key, value in zip(ops, keys, values, strict=True):
-            if op == PUT:
-                self._values[key] = value
+    def _mark_written(self, entry: Entry) -> None:
+        entry[self._mark] |= WRITTEN
+        self._written.append(entry)
+        self._table.entries[entry[0]] = entry
+
+    def _take_written(self) -> list[Entry]:
+        """The entries written since the last call, without those that came and went in between."""
+        written, self._written = self._written, []
+        kept = []
+        for entry in written:
+            if entry[self._value] is not None:
+                self._keys += not entry[self._mark] & STORED
+                entry[self._mark] = STORED
+                kept.append(entry)
             else:
-                self._values.pop(key, None)
+                if entry[self._mark] & STORED:
+                    self._keys -= 1
+                    kept.append(entry)
+                entry[self._mark] = 0
+                self._table.drop_if_empty(entry)
+        return kept
 
-    def clear_all(self) -> None:
-        self._values, self._written, self._removed = {}, {}, {}
+    def _held(self) -> list[Entry]:
+        return [entry for entry in self._table.entries.values() if entry[self._value] is not None]
+
+    def _load(self, key: Any, value: Any) -> None:
+        """Take over a stored value; None removes it."""
+        entry = self._table.entry(key)
+        self._keys += (value is not None) - (entry[self._value] is not None)
+        entry[self._value], entry[self._mark] = value, 0 if value is None else STORED
+        if value is None:
+            self._table.drop_if_empty(entry)
+        else:
+            self._table.entries[key] = entry
 
     def __len__(self) -> int:
-        return len(self._values)
+        """The number of keys that have this state, at the last delta."""
+        return self._keys
+
+    def clear_all(self) -> None:
+        """Forget every value of this state."""
+        for entry in list(self._table.entries.values()):
+            entry[self._value], entry[self._mark] = None, 0
+            self._table.drop_if_empty(entry)
+        self._written, self._keys = [], 0
+
+    def _converted(self, convert: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return convert(value)
+        except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+            layout = self._layout
+            raise StateError.value_does_not_fit(layout.step, layout.name, self._cursor.key, value, str(error)) from None
 
 
-class MemoryValue(_Values):
-    """Value state."""
+class MemoryValue(_Slot):
+    """Value state; also what reducing and aggregating state are made of."""
 
-    def __init__(self, declaration: ValueState, cursor: Cursor, layout: KeyedLayout) -> None:
-        super().__init__(declaration.type, cursor, layout)
-        self._default = declaration.default
+    def __init__(
+        self,
+        declaration: ValueState | ReducingState | AggregatingState,
+        table: KeyTable,
+        index: int,
+        cursor: Cursor,
+        layout: KeyedLayout,
+    ) -> None:
+        super().__init__(table, index, cursor, layout)
+        self._exact = exact_type(declaration.type)
+        self._convert = converter(declaration.type)
+        self._default = getattr(declaration, "default", None)
 
     def get(self) -> Any:
-        value = self._values.get(self._cursor.key, self._default)
-        return self._convert(value) if self._is_mutable and value is not None else value
+        value = self._cursor.entry[self._value]
+        return self._default if value is None else value
 
     def set(self, value: Any) -> None:
-        if value is None:
-            self.clear()
-            return
-        if type(value) is not self._exact:
-            value = _converted(self._convert, value, self._layout, self._cursor)
-        key = self._cursor.key
-        if key not in self._values:
-            self._written.pop(key, None)
-        self._values[key] = value
-        self._written[key] = None
+        if type(value) is not self._exact and value is not None:
+            value = self._converted(self._convert, value)
+        entry = self._cursor.entry
+        entry[self._value] = value
+        if not entry[self._mark] & WRITTEN:
+            self._mark_written(entry)
+
+    def clear(self) -> None:
+        if self._cursor.entry[self._value] is not None:
+            self.set(None)
+
+    def forget_changes(self) -> None:
+        self._take_written()
+
+    def changes(self) -> pa.Table | None:
+        written = self._take_written()
+        if not written:
+            return None
+        values = [entry[self._value] for entry in written]
+        return self._layout.table([REMOVE if v is None else PUT for v in values], [e[0] for e in written], values)
+
+    def dump(self) -> pa.Table:
+        held = self._held()
+        table = self._layout.table([PUT] * len(held), [e[0] for e in held], [e[self._value] for e in held])
+        return sorted_by_key(table)
+
+    def apply(self, changes: pa.Table) -> None:
+        for key, value in zip(decode(changes["key"]), decode(changes["value"]), strict=True):
+            self._load(key, value)
 
 
-class MemoryReducing(_Values):
-    """Reducing state."""
-
-    def __init__(self, declaration: ReducingState, cursor: Cursor, layout: KeyedLayout) -> None:
-        super().__init__(declaration.type, cursor, layout)
-        self._reduce = declaration.reduce
+class MemoryNested(MemoryValue):
+    """Value state of a nested type: what goes in and out is copied, so that changing it changes nothing here."""
 
     def get(self) -> Any:
-        return self._read()
+        value = super().get()
+        return None if value is None else self._convert(value)
+
+
+class MemoryReducing(MemoryNested):
+    """Reducing state."""
+
+    def __init__(
+        self, declaration: ReducingState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+    ) -> None:
+        super().__init__(declaration, table, index, cursor, layout)
+        self._reduce = declaration.reduce
 
     def add(self, value: Any) -> None:
-        kept = self._read()
-        self._write(value if kept is None else self._reduce(kept, value))
+        kept = self.get()
+        self.set(value if kept is None else self._reduce(kept, value))
 
 
-class MemoryAggregating(_Values):
-    """Aggregating state."""
+class MemoryAggregating(MemoryNested):
+    """Aggregating state: the accumulator is stored, the result is given."""
 
-    def __init__(self, declaration: AggregatingState, cursor: Cursor, layout: KeyedLayout) -> None:
-        super().__init__(declaration.type, cursor, layout)
+    def __init__(
+        self, declaration: AggregatingState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+    ) -> None:
+        super().__init__(declaration, table, index, cursor, layout)
         self._aggregate = declaration.aggregate
 
     def get(self) -> Any:
-        accumulator = self._read()
+        accumulator = super().get()
         return None if accumulator is None else self._aggregate.result(accumulator)
 
     def add(self, value: Any) -> None:
-        accumulator = self._read()
+        accumulator = super().get()
         if accumulator is None:
             accumulator = self._aggregate.create()
-        self._write(self._aggregate.add(accumulator, value))
+        self.set(self._aggregate.add(accumulator, value))
 
 
-class MemoryList:
-    """List state: entries are (key, index), so that appending writes what was appended."""
+class MemoryList(_Slot):
+    """List state. The changelog has a row per element, so that appending writes what was appended."""
 
-    def __init__(self, declaration: ListState, cursor: Cursor, layout: KeyedLayout) -> None:
-        self._cursor, self._layout = cursor, layout
+    def __init__(
+        self, declaration: ListState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+    ) -> None:
+        super().__init__(table, index, cursor, layout)
         self._convert = converter(declaration.type)
         self._is_mutable = pa.types.is_nested(declaration.type)
-        self._lists: dict[Any, list[Any]] = {}
-        self._appended_from: dict[Any, int] = {}
-        self._removed: dict[Any, None] = {}
+        self._stored: dict[Any, int] = {}
+        """For each key written in this epoch, how many of its elements the changelog already has."""
+        self._replaced: dict[Any, None] = {}
+        """The keys whose stored elements are void."""
 
     def get(self) -> list[Any]:
-        values = self._lists.get(self._cursor.key, ())
+        values = self._cursor.entry[self._value] or ()
         return [self._convert(v) for v in values] if self._is_mutable else list(values)
 
     def add(self, value: Any) -> None:
         self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        good = [_converted(self._convert, value, self._layout, self._cursor) for value in values]
+        good = [self._converted(self._convert, value) for value in values]
         if not good:
             return
-        key = self._cursor.key
-        kept = self._lists.get(key)
+        entry = self._cursor.entry
+        kept = entry[self._value]
+        self._note(entry, 0 if kept is None else len(kept))
         if kept is None:
-            kept = self._lists[key] = []
-            self._appended_from.pop(key, None)
-        self._appended_from.setdefault(key, len(kept))
-        kept.extend(good)
+            entry[self._value] = good
+        else:
+            kept.extend(good)
 
     def update(self, values: Iterable[Any]) -> None:
         values = list(values)
@@ -192,63 +252,80 @@ class MemoryList:
         self.add_all(values)
 
     def clear(self) -> None:
-        key = self._cursor.key
-        if self._lists.pop(key, None) is not None:
-            self._appended_from.pop(key, None)
-            self._removed[key] = None
+        entry = self._cursor.entry
+        if entry[self._value] is not None:
+            self._note(entry, 0)
+            entry[self._value] = None
+            self._stored[entry[0]] = 0
+            self._replaced[entry[0]] = None
+
+    def _note(self, entry: Entry, stored: int) -> None:
+        if not entry[self._mark] & WRITTEN:
+            self._mark_written(entry)
+            self._stored[entry[0]] = stored
 
     def changes(self) -> pa.Table | None:
-        if not self._appended_from and not self._removed:
+        written = self._take_written()
+        if not written:
             return None
-        table = self._table(list(self._removed), self._appended_from)
-        self._appended_from, self._removed = {}, {}
+        table = self._table_of(list(self._replaced), [(e, self._stored[e[0]]) for e in written])
+        self.forget_changes()
         return table
 
-    def dump(self) -> pa.Table:
-        return self._table([], dict.fromkeys(self._lists, 0))
+    def forget_changes(self) -> None:
+        self._take_written()
+        self._stored, self._replaced = {}, {}
 
-    def _table(self, removed: list[Any], start_at: dict[Any, int]) -> pa.Table:
-        keys, indices, values = list(removed), [None] * len(removed), [None] * len(removed)
-        for key, start in start_at.items():
-            tail = self._lists[key][start:]
-            keys.extend([key] * len(tail))
-            indices.extend(range(start, start + len(tail)))  # type: ignore[arg-type]
+    def dump(self) -> pa.Table:
+        return sorted_by_key(self._table_of([], [(entry, 0) for entry in self._held()]))
+
+    def _table_of(self, replaced: list[Any], tails: list[tuple[Entry, int]]) -> pa.Table:
+        keys: list[Any] = list(replaced)
+        indices: list[int | None] = [None] * len(replaced)
+        values: list[Any] = [None] * len(replaced)
+        for entry, start in tails:
+            tail = (entry[self._value] or [])[start:]
+            keys.extend([entry[0]] * len(tail))
+            indices.extend(range(start, start + len(tail)))
             values.extend(tail)
-        ops = [CLEAR] * len(removed) + [PUT] * (len(keys) - len(removed))
+        ops = [CLEAR] * len(replaced) + [PUT] * (len(keys) - len(replaced))
         return self._layout.table(ops, keys, indices, values)
 
     def apply(self, changes: pa.Table) -> None:
         for op, key, value in zip(*(decode(changes[c]) for c in ("op", "key", "value")), strict=True):
+            kept = self._table.entry(key)[self._value]
             if op == CLEAR:
-                self._lists.pop(key, None)
+                self._load(key, None)
+            elif kept is None:
+                self._load(key, [value])
             else:
-                self._lists.setdefault(key, []).append(value)
+                kept.append(value)
 
     def clear_all(self) -> None:
-        self._lists, self._appended_from, self._removed = {}, {}, {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._lists.values()))
+        super().clear_all()
+        self.forget_changes()
 
 
-class MemoryMap:
-    """Map state: entries are (key, entry), so that changing one entry writes that entry."""
+class MemoryMap(_Slot):
+    """Map state. The changelog has a row per map entry, so that changing one writes one.
 
-    def __init__(self, declaration: MapState, cursor: Cursor, layout: KeyedLayout) -> None:
-        self._cursor, self._layout = cursor, layout
+    Iteration is in the order of insertion, also on a rebuilt copy: an inserted map entry goes to the end of the map and
+    of what is written alike.
+    """
+
+    def __init__(self, declaration: MapState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout) -> None:
+        super().__init__(table, index, cursor, layout)
         self._convert_entry = converter(declaration.key_type)
         self._convert = converter(declaration.value_type)
         self._is_mutable = pa.types.is_nested(declaration.value_type)
-        self.clear_all()
-
-    def clear_all(self) -> None:
-        self._maps: dict[Any, dict[Any, Any]] = {}
-        self._cleared: dict[Any, None] = {}
+        self._put: dict[Any, dict[Any, None]] = {}
+        """For each key written in this epoch, its map entries that were put."""
         self._removed: dict[tuple[Any, Any], None] = {}
-        self._written: dict[Any, dict[Any, None]] = {}
+        self._replaced: dict[Any, None] = {}
+        """The keys whose stored map entries are void."""
 
     def get(self, entry: Any, default: Any = None) -> Any:
-        kept = self._maps.get(self._cursor.key)
+        kept = self._cursor.entry[self._value]
         if kept is None or (value := kept.get(entry)) is None:
             return default
         return self._convert(value) if self._is_mutable else value
@@ -257,55 +334,64 @@ class MemoryMap:
         if value is None:
             self.remove(entry)
             return
-        entry = _converted(self._convert_entry, entry, self._layout, self._cursor)
-        value = _converted(self._convert, value, self._layout, self._cursor)
-        key = self._cursor.key
-        kept = self._maps.get(key)
+        entry = self._converted(self._convert_entry, entry)
+        value = self._converted(self._convert, value)
+        row = self._cursor.entry
+        self._note(row)
+        kept = row[self._value]
         if kept is None:
-            kept = self._maps[key] = {}
-            self._written.pop(key, None)
-        written = self._written.setdefault(key, {})
+            kept = row[self._value] = {}
+        put = self._put[row[0]]
         if entry not in kept:
-            written.pop(entry, None)
+            put.pop(entry, None)
         kept[entry] = value
-        written[entry] = None
+        put[entry] = None
 
     def put_all(self, entries: dict[Any, Any]) -> None:
         for entry, value in entries.items():
             self.put(entry, value)
 
     def remove(self, entry: Any) -> None:
-        key = self._cursor.key
-        kept = self._maps.get(key)
+        row = self._cursor.entry
+        kept = row[self._value]
         if kept is None or entry not in kept:
             return
-        del kept[entry]
-        self._written.get(key, {}).pop(entry, None)
-        self._removed[key, entry] = None
-        if not kept:
+        if len(kept) == 1:
             self.clear()
+            return
+        self._note(row)
+        del kept[entry]
+        self._put[row[0]].pop(entry, None)
+        self._removed[row[0], entry] = None
 
     def clear(self) -> None:
-        key = self._cursor.key
-        if self._maps.pop(key, None) is not None:
-            self._written.pop(key, None)
-            self._cleared[key] = None
+        row = self._cursor.entry
+        if row[self._value] is not None:
+            self._note(row)
+            row[self._value] = None
+            self._put[row[0]] = {}
+            self._replaced[row[0]] = None
+
+    def _note(self, row: Entry) -> None:
+        if not row[self._mark] & WRITTEN:
+            self._mark_written(row)
+            self._put[row[0]] = {}
 
     def contains(self, entry: Any) -> bool:
-        return entry in self._maps.get(self._cursor.key, ())
+        return entry in (self._cursor.entry[self._value] or ())
 
     def keys(self) -> list[Any]:
-        return list(self._maps.get(self._cursor.key, ()))
+        return list(self._cursor.entry[self._value] or ())
 
     def values(self) -> list[Any]:
         return [value for _, value in self.items()]
 
     def items(self) -> list[tuple[Any, Any]]:
-        kept = self._maps.get(self._cursor.key, {})
+        kept = self._cursor.entry[self._value] or {}
         return [(e, self._convert(v)) for e, v in kept.items()] if self._is_mutable else list(kept.items())
 
     def is_empty(self) -> bool:
-        return self._cursor.key not in self._maps
+        return self._cursor.entry[self._value] is None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())
@@ -314,42 +400,55 @@ class MemoryMap:
         return self.contains(entry)
 
     def changes(self) -> pa.Table | None:
-        if not self._cleared and not self._removed and not self._written:
+        written = self._take_written()
+        if not written:
             return None
-        written = [(key, entry) for key, entries in self._written.items() for entry in entries]
-        table = self._table(list(self._cleared), list(self._removed), written)
-        self._cleared, self._removed, self._written = {}, {}, {}
+        put = [(row[0], entry, row[self._value][entry]) for row in written for entry in self._put[row[0]]]
+        table = self._table_of(list(self._replaced), list(self._removed), put)
+        self.forget_changes()
         return table
 
-    def dump(self) -> pa.Table:
-        return self._table([], [], [(key, entry) for key, kept in self._maps.items() for entry in kept])
+    def forget_changes(self) -> None:
+        self._take_written()
+        self._put, self._removed, self._replaced = {}, {}, {}
 
-    def _table(self, cleared: list[Any], removed: list[tuple[Any, Any]], written: list[tuple[Any, Any]]) -> pa.Table:
+    def dump(self) -> pa.Table:
+        put = [(row[0], entry, value) for row in self._held() for entry, value in row[self._value].items()]
+        return sorted_by_key(self._table_of([], [], put))
+
+    def _table_of(
+        self, replaced: list[Any], removed: list[tuple[Any, Any]], put: list[tuple[Any, Any, Any]]
+    ) -> pa.Table:
         return self._layout.table(
-            [CLEAR] * len(cleared) + [REMOVE] * len(removed) + [PUT] * len(written),
-            cleared + [key for key, _ in removed + written],
-            [None] * len(cleared) + [entry for _, entry in removed + written],
-            [None] * (len(cleared) + len(removed)) + [self._maps[key][entry] for key, entry in written],
+            [CLEAR] * len(replaced) + [REMOVE] * len(removed) + [PUT] * len(put),
+            replaced + [key for key, _ in removed] + [key for key, _, _ in put],
+            [None] * len(replaced) + [entry for _, entry in removed] + [entry for _, entry, _ in put],
+            [None] * (len(replaced) + len(removed)) + [value for _, _, value in put],
         )
 
     def apply(self, changes: pa.Table) -> None:
         columns = (decode(changes[c]) for c in ("op", "key", "entry", "value"))
         for op, key, entry, value in zip(*columns, strict=True):
-            if op == PUT:
-                self._maps.setdefault(key, {})[entry] = value
-            elif op == CLEAR:
-                self._maps.pop(key, None)
-            elif key in self._maps:
-                self._maps[key].pop(entry, None)
-                if not self._maps[key]:
-                    del self._maps[key]
+            kept = self._table.entry(key)[self._value]
+            if op == CLEAR:
+                self._load(key, None)
+            elif op == REMOVE:
+                if kept is not None:
+                    kept.pop(entry, None)
+            elif kept is None:
+                self._load(key, {entry: value})
+            else:
+                kept[entry] = value
 
-    def __len__(self) -> int:
-        return sum(map(len, self._maps.values()))
+    def clear_all(self) -> None:
+        super().clear_all()
+        self.forget_changes()
 
 
-_TABLES: dict[str, Callable[[Any, Cursor, KeyedLayout], StateTable]] = {
-    "value": MemoryValue,
+_HANDLES: dict[str, Callable[[Any, KeyTable, int, Cursor, KeyedLayout], StateTable]] = {
+    "value": lambda declaration, *place: (MemoryNested if pa.types.is_nested(declaration.type) else MemoryValue)(
+        declaration, *place
+    ),
     "list": MemoryList,
     "map": MemoryMap,
     "reducing": MemoryReducing,
@@ -357,14 +456,14 @@ _TABLES: dict[str, Callable[[Any, Cursor, KeyedLayout], StateTable]] = {
 }
 
 
-def open_table(declaration: StateDeclaration, step: str, key: pa.DataType, cursor: Cursor, groups: int) -> StateTable:
-    """The working table, and handle, of a declared state."""
-    layout = KeyedLayout(step, declaration.name, key, declaration.columns(), groups)
-    return _TABLES[declaration.kind](declaration, cursor, layout)
-
-
-def _converted(convert: Callable[[Any], Any], value: Any, layout: KeyedLayout, cursor: Cursor) -> Any:
-    try:
-        return convert(value)
-    except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
-        raise StateError.value_does_not_fit(layout.step, layout.name, cursor.key, value, str(error)) from None
+def open_states(
+    declarations: Iterable[StateDeclaration], step: str, key: pa.DataType, cursor: Cursor
+) -> tuple[KeyTable, dict[str, StateTable]]:
+    """The entries of a step, and the handle of each declared state by name."""
+    declarations = list(declarations)
+    table = KeyTable(len(declarations))
+    handles = {}
+    for index, declaration in enumerate(declarations):
+        layout = KeyedLayout(step, declaration.name, key, declaration.columns())
+        handles[declaration.name] = _HANDLES[declaration.kind](declaration, table, index, cursor, layout)
+    return table, handles

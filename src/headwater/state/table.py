@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.rows import encode
-from headwater.state.keys import key_groups
 
 PUT, REMOVE, CLEAR = 0, 1, 2
 """What a row of a change table does: set an entry, remove an entry, remove all entries of a key."""
@@ -17,12 +16,15 @@ PUT, REMOVE, CLEAR = 0, 1, 2
 class StateTable(Protocol):
     """State that can tell what changed, be brought up to date from that, and write itself out whole.
 
-    Applying the changes of each epoch in turn gives the same entries in the same order as the original: operators may
-    iterate, and an epoch replayed on a rebuilt copy must give the same bytes.
+    An epoch replayed on a copy rebuilt from changes must give the same bytes, so nothing that a function or a dump shows
+    may depend on how the table came to be.
     """
 
     def changes(self) -> pa.Table | None:
         """What changed since the last call, or None; forgets it."""
+
+    def forget_changes(self) -> None:
+        """Take what changed as told."""
 
     def dump(self) -> pa.Table:
         """All entries, as puts."""
@@ -37,20 +39,25 @@ class StateTable(Protocol):
         """The number of entries."""
 
 
+def sorted_by_key(table: pa.Table) -> pa.Table:
+    """The rows in the order of their keys, those of one key as they were: independent of how the table came to be."""
+    key = table.column("key").combine_chunks()
+    columns = key.flatten() if pa.types.is_struct(key.type) else [key]
+    order = pa.table([*columns, pa.array(range(len(table)))], names=[f"k{i}" for i in range(len(columns))] + ["place"])
+    return table.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
+
+
 class KeyedLayout:
     """The columns of a keyed state's change table and how to fill them."""
 
-    def __init__(
-        self, step: str, name: str, key: pa.DataType, columns: list[tuple[str, pa.DataType]], groups: int
-    ) -> None:
-        self.step, self.name, self._groups = step, name, groups
+    def __init__(self, step: str, name: str, key: pa.DataType, columns: list[tuple[str, pa.DataType]]) -> None:
+        self.step, self.name = step, name
         self._key = pa.field("key", key)
         self._fields = [pa.field(column, dtype) for column, dtype in columns]
-        self.schema = pa.schema([pa.field("op", pa.int8()), pa.field("group", pa.int32()), self._key, *self._fields])
+        self.schema = pa.schema([pa.field("op", pa.int8()), self._key, *self._fields])
 
     def table(self, ops: list[int], keys: list[Any], *columns: list[Any]) -> pa.Table:
         where = f"{self.step}, state {self.name!r}"
         key = encode(keys, self._key, where)
         arrays = [encode(values, field, where) for values, field in zip(columns, self._fields, strict=True)]
-        groups = key_groups(key, self._groups).astype(np.int32)
-        return pa.Table.from_arrays([pa.array(ops, pa.int8()), pa.array(groups), key, *arrays], schema=self.schema)
+        return pa.Table.from_arrays([pa.array(ops, pa.int8()), key, *arrays], schema=self.schema)

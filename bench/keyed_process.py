@@ -1,0 +1,113 @@
+"""A count-and-sum process function per record: Headwater beside Spark's transformWithState (Row), same events, same run.
+
+Both read the same events in epochs of the same size and keep a count and a sum for each of 100,000 keys. The first epoch
+of each side warms it up and is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from events import SCHEMA, event_tables, print_result
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+import headwater as hw
+from headwater.spark.session import JOB_CONFIG, LOCAL_FILES_CONFIG, local_session
+
+OUT = "user long, n long, total double"
+
+
+class CountAndSum(hw.KeyedProcessFunction):
+    """Headwater's side."""
+
+    n = hw.ValueState("long", default=0)
+    total = hw.ValueState("double", default=0.0)
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[dict[str, Any]]:
+        n = self.n.get() + 1
+        total = self.total.get() + event.amount
+        self.n.set(n)
+        self.total.set(total)
+        yield {"user": event.user, "n": n, "total": total}
+
+
+class SparkCountAndSum(StatefulProcessor):
+    """Spark's side: the same, record by record, with state in Spark's store."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("state", "n long, total double")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        n, total = self._state.get() or (0, 0.0)
+        for row in rows:
+            n, total = n + 1, total + row.amount
+            yield Row(user=key[0], n=n, total=total)
+        self._state.update((n, total))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def headwater_rate(log: Path, folder: Path, rows_per_epoch: int) -> float:
+    """Rows per second from the first epoch's publication to the last's."""
+    env = hw.Environment("bench", job_dir=folder / "job", max_rows_per_epoch=rows_per_epoch)
+    source = hw.connectors.log(log, "events")
+    env.source(source, SCHEMA, hw.Watermarks.bounded("ts", "2 s")).key_by("user").process(CountAndSum(), OUT).sink(
+        hw.connectors.files(folder / "out")
+    )
+    published: dict[int, float] = {}
+    job = env.run(bounded=True, on_step=lambda step, epoch: published.update({epoch: time.perf_counter()}))
+    rows = job.status().steps["source"]["rows_in"]
+    last = max(published)
+    return (rows - rows_per_epoch) / (published[last] - published[0])
+
+
+def spark_rate(spark: SparkSession, events: Path, folder: Path, files_per_epoch: int) -> float:
+    """Rows per second over all batches but the first."""
+    own = spark.newSession()
+    for name, value in {**JOB_CONFIG, **LOCAL_FILES_CONFIG, "spark.sql.shuffle.partitions": "2"}.items():
+        own.conf.set(name, value)
+    own.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
+    stream = own.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files_per_epoch).parquet(str(events))
+    counted = stream.groupBy("user").transformWithState(SparkCountAndSum(), OUT, "append", "none")
+    writer = counted.writeStream.format("parquet").option("path", str(folder / "out"))
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    batches = [p for p in query.recentProgress if p.numInputRows][1:]
+    return sum(p.numInputRows for p in batches) / (sum(p.durationMs["triggerExecution"] for p in batches) / 1000)
+
+
+def main() -> None:
+    """Measure both sides and print the ratio."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--epochs", type=int, default=8, help="epochs for Headwater")
+    options.add_argument("--spark-epochs", type=int, default=2, help="epochs for Spark (much slower)")
+    options.add_argument("--rows-per-epoch", type=int, default=250_000)
+    options.add_argument("--keys", type=int, default=100_000)
+    args = options.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench-keyed-"))
+    try:
+        topic = hw.EventLog(folder / "log").create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
+        (folder / "parquet").mkdir()
+        for number, table in enumerate(event_tables(args.epochs * args.rows_per_epoch, args.keys, args.rows_per_epoch // 2)):
+            topic.append(table, partition=number % 2)
+            if number < 2 * args.spark_epochs:
+                pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
+        spark = local_session(2, {})
+        ours = headwater_rate(folder / "log", folder / "headwater", args.rows_per_epoch)
+        theirs = spark_rate(spark, folder / "parquet", folder / "spark", 2)
+        print_result("keyed_process", "spark_tws", ours, theirs)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
