@@ -1,8 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the unit tests first: they take seconds, and must pass before a JVM has started."""
     items.sort(key=lambda item: "unit" not in item.path.parts)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of the run: starting a JVM takes longer than most tests."""
+    from headwater.spark.session import local_session
+
+    session = local_session(2, {"spark.driver.memory": "2g"})
+    yield session
+    session.stop()
