@@ -43,11 +43,11 @@ class Batch:
 
 
 def concat(batches: Sequence[Batch]) -> Batch:
-    """Batches of one schema, end to end."""
+    """Batches of one schema, end to end; the key stays only when all of them have one."""
     if len(batches) == 1:
         return batches[0]
     key = None
-    if batches[0].key is not None:
+    if all(b.key is not None for b in batches):
         key = pa.concat_arrays([b.key for b in batches])
     return Batch(pa.concat_tables([b.table for b in batches]), np.concatenate([b.timestamps for b in batches]), key)
 

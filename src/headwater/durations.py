@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 from headwater.errors import DurationError
 
@@ -48,14 +49,14 @@ def duration_ms(value: Duration, *, what: str = "duration", negative: bool = Fal
 
 
 def _parse(text: str, what: str) -> int:
-    total = 0.0
+    total = Decimal(0)
     end = 0
     for match in _PATTERN.finditer(text):
         unit = match.group(2).lower()
         factor = _UNITS_MS.get(unit) or _UNITS_MS.get(unit.removesuffix("s"))
         if factor is None or text[end : match.start()].strip():
             raise DurationError.not_a_duration(what, text)
-        total += float(match.group(1)) * factor
+        total += Decimal(match.group(1)) * factor
         end = match.end()
     if end == 0 or text[end:].strip():
         raise DurationError.not_a_duration(what, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
@@ -190,7 +191,7 @@ def converter(dtype: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_float64(dtype):
         return _double
     if pa.types.is_float32(dtype):
-        return lambda value: float(np.float32(_double(value)))
+        return _float
     if pa.types.is_decimal(dtype):
         return partial(_decimal, precision=dtype.precision, scale=dtype.scale)
     if pa.types.is_timestamp(dtype):
@@ -202,7 +203,7 @@ def converter(dtype: pa.DataType) -> Callable[[Any], Any]:
         key, entry = converter(dtype.key_type), nullable(dtype.item_type)
         return lambda value: {key(k): entry(v) for k, v in _of(value, dict).items()}
     if pa.types.is_struct(dtype):
-        return partial(_struct, names=tuple(f.name for f in dtype), fields=[nullable(f.type) for f in dtype])
+        return partial(_struct, names=tuple(f.name for f in dtype), fields=[_field(f) for f in dtype])
     if pa.types.is_null(dtype):
         return _nothing
     return partial(_plain, kinds=_plain_types(dtype))
@@ -212,6 +213,10 @@ def nullable(dtype: pa.DataType) -> Callable[[Any], Any]:
     """As `converter`, letting None through."""
     inner = converter(dtype)
     return lambda value: None if value is None else inner(value)
+
+
+def _field(field: pa.Field) -> Callable[[Any], Any]:
+    return nullable(field.type) if field.nullable else converter(field.type)
 
 
 def _plain_types(dtype: pa.DataType) -> tuple[type, ...]:
@@ -258,6 +263,14 @@ def _double(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):
         raise TypeError(f"expected float, got {type(value).__name__}")
     return float(value)
+
+
+def _float(value: Any) -> float:
+    with np.errstate(over="ignore"):
+        number = float(np.float32(_double(value)))
+    if math.isinf(number) and not math.isinf(value):
+        raise OverflowError("does not fit 32 bits")
+    return number
 
 
 def _decimal(value: Any, precision: int, scale: int) -> decimal.Decimal:

@@ -77,7 +77,7 @@ class Schema:
         if isinstance(given, pa.Schema):
             for field in given:
                 type_ddl(field.type)
-            return cls(given.remove_metadata())
+            return cls(_checked(list(given), str(given)))
         if isinstance(given, str):
             return cls(_checked(_Parser(given).fields(end=None), given))
         raise SchemaError.not_a_schema(given)
@@ -156,7 +156,8 @@ class _Parser:
         self._text = text
         self._tokens: list[tuple[str, int]] = []
         for match in _TOKEN.finditer(text.rstrip()):
-            self._tokens.append((match.group().strip(), match.start()))
+            group = match.lastindex or 0
+            self._tokens.append((match.group(group), match.start(group)))
         self._at = 0
 
     def fields(self, end: str | None) -> list[pa.Field]:
@@ -166,6 +167,8 @@ class _Parser:
             self._accept(":")
             dtype = self.type()
             nullable = not self._accept_words("not", "null")
+            if pa.types.is_null(dtype) and not nullable:
+                self._fail("a void field holds nothing but nulls", self._at - 2)
             if self._accept("comment"):
                 self._take("a comment in quotes", lambda t: t.startswith("'"))
             found.append(pa.field(name, dtype, nullable))
@@ -200,16 +203,18 @@ class _Parser:
             return self._interval(start)
         if word in _SIMPLE:
             return _SIMPLE[word]
-        raise SchemaError.unsupported_type(
-            word, sorted([*_SIMPLE, "decimal(p,s)", "array<…>", "map<…,…>", "struct<…>"])
-        )
+        known = sorted([*_SIMPLE, "decimal(p,s)", "array<…>", "map<…,…>", "struct<…>"])
+        self._fail(f"type {word!r} is not supported; use one of {', '.join(known)}", start)
 
     def expect_end(self) -> None:
         if self._peek():
             self._fail(f"did not expect {self._peek()!r}", self._at)
 
     def _map(self) -> pa.DataType:
+        start = self._at
         key = self.type()
+        if pa.types.is_null(key) or pa.types.is_list(key) or pa.types.is_map(key):
+            self._fail(f"a map's key cannot be {type_ddl(key)}: it must not be null and must be hashable", start)
         self._require(",")
         return pa.map_(key, self.type())
 

@@ -64,13 +64,13 @@ def write_events(log: Path) -> None:
         topic.append(table, partition=start // 100 % 2)
 
 
-def build(folder: Path, *, log: Path, parallelism: int = 2, **settings: Any) -> hw.Environment:
+def build(folder: Path, *, log: Path, totals: Totals | None = None, **settings: Any) -> hw.Environment:
     settings = {"max_rows_per_epoch": ROWS_PER_EPOCH, "job_dir": folder / "job", **settings}
-    env = hw.Environment("totals", parallelism=parallelism, **settings)
+    env = hw.Environment("totals", **settings)
     orders = env.source(hw.connectors.log(log, "orders"), SCHEMA, hw.Watermarks.bounded("ts", "5 s"))
-    totals = orders.key_by("user").process(Totals(), "user string, n long, total double")
-    totals.sink(hw.connectors.files(folder / "totals")).with_uid("totals-out")
-    initials = totals.where("n > 0").key_by(lambda r: r.user[0], type="string")
+    counted = orders.key_by("user").process(totals or Totals(), "user string, n long, total double", name="totals")
+    counted.sink(hw.connectors.files(folder / "totals")).with_uid("totals-out")
+    initials = counted.where("n > 0").key_by(lambda r: r.user[0], type="string")
     per_initial = initials.process(PerInitial(), "initial string, users int, total double")
     per_initial.sink(hw.connectors.files(folder / "initials", format="json")).with_uid("initials-out")
     return env

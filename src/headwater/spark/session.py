@@ -46,6 +46,7 @@ def local_session(parallelism: int, config: dict[str, str]) -> SparkSession:
         return active
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # workers import what the driver can
     builder = SparkSession.builder.appName("headwater").master(f"local[{parallelism},3]")
     for name, value in {**LOCAL_CONFIG, **config}.items():
         builder = builder.config(name, value)

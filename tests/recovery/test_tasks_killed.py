@@ -1,0 +1,109 @@
+"""Deaths below the driver: a Python worker, a task that fails, an executor. The job goes on and the result is exact."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import totals_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+class Trouble(totals_job.Totals):
+    """Totals that get into trouble at one row, as often as there are tokens in a folder; other tasks are left alone."""
+
+    def __init__(self, tokens: Path, kind: str) -> None:
+        self._tokens, self._kind = tokens, kind
+
+    def process(self, event: Any, ctx: Any) -> Iterator[Any]:
+        if event.user == "a0":
+            for token in sorted(self._tokens.iterdir()):
+                token.unlink()
+                if self._kind == "raise":
+                    raise RuntimeError("trouble")
+                os.kill(os.getpid() if self._kind == "worker" else _executor(), signal.SIGKILL)
+                signal.pause()
+        yield from super().process(event, ctx)
+
+
+def _executor() -> int:
+    """The JVM that runs this Python worker."""
+    import psutil
+
+    return next(p.pid for p in psutil.Process().parents() if "java" in p.name())
+
+
+def _tokens(folder: Path, count: int) -> Path:
+    tokens = folder / "tokens"
+    tokens.mkdir()
+    for number in range(count):
+        (tokens / str(number)).touch()
+    return tokens
+
+
+def _expected(log: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    totals_job.build(folder, log=log, engine="local").run(bounded=True)
+    return totals_job.published(folder)
+
+
+@pytest.mark.parametrize(("kind", "times"), [("worker", 1), ("raise", 2)])
+def test_task_that_dies_is_done_again(kind: str, times: int, spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    totals_job.write_events(log)
+    trouble = Trouble(_tokens(tmp_path, times), kind)
+    totals_job.build(tmp_path / "spark", log=log, spark=spark, totals=trouble).run(bounded=True)
+    assert not list((tmp_path / "tokens").iterdir())
+    assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
+
+
+def test_executor_killed_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    totals_job.write_events(log)
+    _tokens(tmp_path, 1)
+    done = subprocess.run(
+        [sys.executable, __file__, str(tmp_path)], capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert not list((tmp_path / "tokens").iterdir())
+    assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
+
+
+def main() -> None:
+    """The job on a cluster of two executor processes."""
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    from headwater.spark.java import find_java
+
+    folder = Path(sys.argv[1])
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # executors import the job's module
+    config = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "512m",
+    }
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    trouble = Trouble(folder / "tokens", "executor")
+    totals_job.build(folder / "spark", log=folder / "log", spark=session, totals=trouble).run(bounded=True)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()
