@@ -71,7 +71,12 @@ def test_executor_killed_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     totals_job.write_events(log)
     _tokens(tmp_path, 1)
     done = subprocess.run(
-        [sys.executable, __file__, str(tmp_path)], capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path
+        [sys.executable, __file__, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert not list((tmp_path / "tokens").iterdir())

@@ -99,7 +99,9 @@ class Outbox:
                 path.unlink(missing_ok=True)
 
     def remove_orphans(self) -> None:
-        """Remove staged files that no manifest names: left by attempts that failed or were never committed."""
+        """Remove what earlier runs left behind: their plans, and staged files that no manifest names."""
+        for plan in self._folder.glob("plan-*.pickle"):
+            plan.unlink(missing_ok=True)
         kept = {file["path"] for epoch in self.pending() for file in _read_json(self._manifest(epoch))["files"]}
         for folder in self._staging_folders():
             for path in folder.glob("[0-9]" * 10 + "-*"):

@@ -51,6 +51,7 @@ class SparkJob:
         self._plan, self._settings = plan, settings
         self._folder = JobFolder(settings.job_dir)
         self._query: StreamingQuery | None = None
+        self._shipped: ShippedJob | None = None
         self._status = JobStatus("running")
         self._error: HeadwaterError | None = None
         self._lock = threading.Lock()
@@ -98,7 +99,7 @@ class SparkJob:
         given: SparkSession = settings.spark or local_session(plan.parallelism, settings.spark_config)
         spark = job_session(given, plan.parallelism, settings.spark_config)
         run_id = uuid.uuid4().hex
-        shipped = ShippedJob.of(plan, self._folder.job_id, run_id, self._folder.outbox)
+        self._shipped = shipped = ShippedJob.of(plan, self._folder.job_id, run_id, self._folder.outbox)
         targets = offsets.end_positions(plan) if settings.bounded else None
         name = f"headwater_{self._folder.job_id}"
         spark.dataSource.register(source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, targets)))
@@ -199,4 +200,6 @@ class SparkJob:
 
     def release(self) -> None:
         """Let go of the job folder."""
+        if self._shipped is not None:
+            self._shipped.remove()
         self._folder.close()

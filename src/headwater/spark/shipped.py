@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark import cloudpickle
 
+from headwater.durable import write_atomically
+from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
 
@@ -25,17 +28,29 @@ _workers: dict[str, _Worker] = {}
 
 @dataclass(frozen=True)
 class ShippedJob:
-    """A plan as bytes. User code is unpickled once per worker process and run, not once per task."""
+    """Where workers find a run's plan. They unpickle it once per process and run, not once per task.
+
+    The plan travels in a file of the job folder because Spark cannot ship more than a megabyte to the planner of a
+    stateful step. Its digest travels with the task, so that a worker unpickles what the driver wrote and nothing else.
+    """
 
     job_id: str
     run_id: str
     outbox: str
     parallelism: int
-    pickled_plan: bytes
+    file: str
+    digest: str
 
     @classmethod
     def of(cls, plan: JobPlan, job_id: str, run_id: str, outbox: Path) -> ShippedJob:
-        return cls(job_id, run_id, str(outbox), plan.parallelism, cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
+        pickled = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+        file = outbox / f"plan-{run_id}.pickle"
+        write_atomically(file, pickled)
+        return cls(job_id, run_id, str(outbox), plan.parallelism, str(file), hashlib.sha256(pickled).hexdigest())
+
+    def remove(self) -> None:
+        """Remove the plan's file after the run."""
+        Path(self.file).unlink(missing_ok=True)
 
     def plan(self) -> JobPlan:
         """The plan, in this process."""
@@ -54,5 +69,17 @@ class ShippedJob:
         if key not in _workers:
             for old in [k for k in _workers if k.startswith(f"{self.job_id}/")]:
                 del _workers[old]  # an earlier run of this job is over
-            _workers[key] = _Worker(cloudpickle.loads(self.pickled_plan))
+            _workers[key] = _Worker(self._read())
         return _workers[key]
+
+    def _read(self) -> JobPlan:
+        try:
+            pickled = Path(self.file).read_bytes()
+        except OSError as error:
+            raise JobError.not_supported(
+                f"a worker cannot read the job folder: {error}", "put job_dir on a file system that every worker shares"
+            ) from None
+        if hashlib.sha256(pickled).hexdigest() != self.digest:
+            raise JobError.corrupt(self.file, "it is not what the driver wrote")
+        plan: JobPlan = cloudpickle.loads(pickled)
+        return plan

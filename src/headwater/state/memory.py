@@ -267,6 +267,7 @@ class MemoryList(_Slot):
     def changes(self) -> pa.Table | None:
         written = self._take_written()
         if not written:
+            self.forget_changes()
             return None
         table = self._table_of(list(self._replaced), [(e, self._stored[e[0]]) for e in written])
         self.forget_changes()
@@ -402,6 +403,7 @@ class MemoryMap(_Slot):
     def changes(self) -> pa.Table | None:
         written = self._take_written()
         if not written:
+            self.forget_changes()
             return None
         put = [(row[0], entry, row[self._value][entry]) for row in written for entry in self._put[row[0]]]
         table = self._table_of(list(self._replaced), list(self._removed), put)

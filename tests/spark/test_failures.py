@@ -1,0 +1,155 @@
+"""What a user meets when something is wrong: errors that name the step and the way out, and a job that can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+import headwater as hw
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "k string, ts timestamp, v long"
+
+
+class Sums(hw.KeyedProcessFunction):
+    total = hw.ValueState("long", default=0)
+
+    def __init__(self, poison: int | None = None) -> None:
+        self.poison = poison
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        if event.v == self.poison:
+            self.fail_on(event)
+        self.total.set(self.total.get() + event.v)
+        yield (event.k, self.total.get())
+
+    def fail_on(self, event: Any) -> None:
+        raise ZeroDivisionError(f"poison {event.v}")
+
+
+def _write(folder: Path, count: int, start: int = 0) -> None:
+    log = hw.EventLog(folder / "log")
+    topic = log.create_topic("events", hw.Schema.of(SCHEMA).arrow, exist_ok=True)
+    rows = range(start, start + count)
+    times = pa.array([i * 1_000_000 for i in rows], pa.timestamp("us", "UTC"))
+    topic.append(pa.table({"k": [f"k{i % 3}" for i in rows], "ts": times, "v": list(rows)}))
+
+
+def _job(folder: Path, spark: SparkSession, function: hw.KeyedProcessFunction, **settings: Any) -> hw.Environment:
+    settings = {"job_dir": folder / "job", "max_rows_per_epoch": 4, **settings}
+    env = hw.Environment("sums", spark=spark, **settings)
+    source = env.source(hw.connectors.log(folder / "log", "events"), SCHEMA, hw.Watermarks.monotonous("ts"))
+    sums = source.key_by("k").process(function, "k string, total long").with_uid("sums")
+    sums.sink(hw.connectors.files(folder / "out"))
+    return env
+
+
+def _rows(folder: Path) -> list[tuple[str, int]]:
+    if not list((folder / "out").glob("*.parquet")):
+        return []
+    return sorted((r["k"], r["total"]) for r in ds.dataset(folder / "out", format="parquet").to_table().to_pylist())
+
+
+def _truth(count: int) -> list[tuple[str, int]]:
+    totals: dict[str, int] = {}
+    rows = []
+    for i in range(count):
+        totals[f"k{i % 3}"] = totals.get(f"k{i % 3}", 0) + i
+        rows.append((f"k{i % 3}", totals[f"k{i % 3}"]))
+    return sorted(rows)
+
+
+def test_poison_names_step_key_and_time_and_leaves_a_job_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    _write(tmp_path, 12)
+    with pytest.raises(hw.UserCodeError) as caught:
+        _job(tmp_path, spark, Sums(poison=9)).run(bounded=True)
+    error = caught.value
+    assert (error.step, error.key, error.timestamp) == ("sums", "k0", 9000)
+    first, *rest = str(error).splitlines()
+    assert first == "step 'sums' failed for key 'k0' at timestamp 9000: ZeroDivisionError: poison 9"
+    assert "fail_on" in str(error)
+    assert not any("headwater/operators" in line or "pyspark" in line for line in rest)
+    assert _rows(tmp_path) == _truth(8), "the epochs before the poison are published"
+    _job(tmp_path, spark, Sums()).run(bounded=True)
+    assert _rows(tmp_path) == _truth(12)
+
+
+def test_wrong_value_names_step_field_and_value(spark: SparkSession, tmp_path: Path) -> None:
+    _write(tmp_path, 4)
+
+    class Wrong(Sums):
+        def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+            yield (event.k, "many")
+
+    with pytest.raises(hw.RowError, match="step 'sums', field 'total': value 'many' does not fit int64"):
+        _job(tmp_path, spark, Wrong()).run(bounded=True)
+
+
+def test_another_program_in_the_job_folder_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    _write(tmp_path, 4)
+    _job(tmp_path, spark, Sums()).run(bounded=True)
+
+    class Other(Sums):
+        total = hw.ValueState("double", default=0.0)
+
+    with pytest.raises(hw.JobError, match=r"step 'sums' was .*bigint.*, is .*double"):
+        _job(tmp_path, spark, Other()).run(bounded=True)
+    with pytest.raises(hw.JobError, match="parallelism was 2, is 3"):
+        _job(tmp_path, spark, Sums(), parallelism=3).run(bounded=True)
+
+
+def test_finished_job_with_new_input_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    _write(tmp_path, 4)
+    _job(tmp_path, spark, Sums()).run(bounded=True)
+    job = _job(tmp_path, spark, Sums()).run(bounded=True)
+    assert job.status().state == "finished"
+    assert _rows(tmp_path) == _truth(4)
+    _write(tmp_path, 2, start=4)
+    with pytest.raises(hw.JobError, match="reached the end of its input"):
+        _job(tmp_path, spark, Sums()).run(bounded=True)
+
+
+def test_output_folder_of_another_run_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    _write(tmp_path, 4)
+    _job(tmp_path, spark, Sums()).run(bounded=True)
+    with pytest.raises(hw.PublishError, match="holds the output of another run"):
+        _job(tmp_path, spark, Sums(), job_dir=tmp_path / "job2").run(bounded=True)
+
+
+def test_offset_that_retention_removed_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    log = hw.EventLog(tmp_path / "log")
+    schema = hw.Schema.of(SCHEMA).arrow
+    log.create_topic("events", schema, segment_bytes=4096, retention=hw.Retention(max_bytes=8192))
+    _write(tmp_path, 4)
+    job = _job(tmp_path, spark, Sums()).start()
+    while job.status().published < 0:
+        assert not job.wait(0.05), "it runs until it is stopped"
+    job.stop()
+    for _ in range(200):
+        _write(tmp_path, 4)
+    assert log.topic("events").start_offsets()[0] > 0
+    with pytest.raises(hw.LogError, match="offset"):
+        _job(tmp_path, spark, Sums()).run(bounded=True)
+
+
+def test_missing_topic_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    hw.EventLog(tmp_path / "log").create_topic("other", hw.Schema.of(SCHEMA).arrow)
+    with pytest.raises(hw.LogError, match="other"):
+        _job(tmp_path, "no session is needed", Sums()).run(bounded=True)  # type: ignore[arg-type]
+
+
+def test_schema_that_does_not_fit_the_topic_is_refused(tmp_path: Path) -> None:
+    hw.EventLog(tmp_path / "log").create_topic("events", pa.schema([("k", pa.string())]))
+    with pytest.raises(
+        hw.SourceError, match="has the schema 'k string', the job declares 'k string, ts timestamp, v bigint'"
+    ):
+        _job(tmp_path, "no session is needed", Sums()).run(bounded=True)  # type: ignore[arg-type]
