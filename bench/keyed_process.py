@@ -97,7 +97,9 @@ def main() -> None:
     try:
         topic = hw.EventLog(folder / "log").create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
         (folder / "parquet").mkdir()
-        for number, table in enumerate(event_tables(args.epochs * args.rows_per_epoch, args.keys, args.rows_per_epoch // 2)):
+        for number, table in enumerate(
+            event_tables(args.epochs * args.rows_per_epoch, args.keys, args.rows_per_epoch // 2)
+        ):
             topic.append(table, partition=number % 2)
             if number < 2 * args.spark_epochs:
                 pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")

@@ -204,7 +204,7 @@ class _Parser:
         if word in _SIMPLE:
             return _SIMPLE[word]
         known = sorted([*_SIMPLE, "decimal(p,s)", "array<…>", "map<…,…>", "struct<…>"])
-        self._fail(f"type {word!r} is not supported; use one of {', '.join(known)}", start)
+        raise self._error(f"type {word!r} is not supported; use one of {', '.join(known)}", start)
 
     def expect_end(self) -> None:
         if self._peek():
@@ -272,5 +272,8 @@ class _Parser:
         return token
 
     def _fail(self, problem: str, token: int) -> NoReturn:
+        raise self._error(problem, token)
+
+    def _error(self, problem: str, token: int) -> SchemaError:
         at = self._tokens[token][1] if token < len(self._tokens) else len(self._text)
-        raise SchemaError.bad_ddl(self._text, at, problem)
+        return SchemaError.bad_ddl(self._text, at, problem)

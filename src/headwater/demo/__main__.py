@@ -36,7 +36,7 @@ def main() -> int:
         try:
             _tell(screen, folder.absolute(), args.events, args.kills)
         except DemoFailed as failure:
-            screen.fail(f"{failure}\nEverything is kept in {folder}")
+            screen.fail(f"FAILED: {failure}\nEverything is kept in {folder}")
             keep = True
             return 1
         except KeyboardInterrupt:

@@ -83,7 +83,7 @@ def log_file(folder: Path) -> Path:
     return folder / "spark.log"
 
 
-def log_tail(folder: Path, lines: int = 20) -> str:
+def log_tail(folder: Path, lines: int = 30) -> str:
     """The last lines of the chatter."""
     text = log_file(folder).read_text(errors="replace")
     return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])

@@ -26,9 +26,9 @@ class Screen:
         self._started = self._last_line = time.monotonic()
         self._last_events = 0
         self._progress = Progress(
-            TextColumn("[bold]{task.description:<14}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f} events, {task.fields[facts]}"),
+            TextColumn("[bold]{task.description:<12}"),
+            BarColumn(bar_width=10),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} events, {task.fields[facts]}"),
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
@@ -39,7 +39,7 @@ class Screen:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        self._end_progress()
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -68,8 +68,8 @@ class Screen:
 
     def show(self, title: str, key: str, comparison: Comparison, value: Callable[[int], str]) -> None:
         """The table of one output: the busiest keys, or the wrong ones, and the line over all."""
-        self._progress.stop()
-        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        self._end_progress()
+        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column(key)
         for name in ("events", "rows", "lost", "doubled", "true total", "job's total"):
             table.add_column(name, justify="right")
@@ -82,8 +82,12 @@ class Screen:
 
     def fail(self, message: str) -> None:
         """The end of a demo that went wrong."""
-        self._progress.stop()
-        self._console.print(f"FAILED: {message}", style="bold red", markup=False, soft_wrap=True)
+        self._end_progress()
+        self._console.print(message, style="bold red", markup=False, soft_wrap=True)
+
+    def _end_progress(self) -> None:
+        if self._task is not None:
+            self._progress.stop()
 
 
 def _cells(line: Line, value: Callable[[int], str]) -> list[str]:

@@ -100,7 +100,7 @@ class Outbox:
 
     def remove_orphans(self) -> None:
         """Remove what earlier runs left behind: their plans, and staged files that no manifest names."""
-        for plan in self._folder.glob("plan-*.pickle"):
+        for plan in self._folder.glob("plan-*"):
             plan.unlink(missing_ok=True)
         kept = {file["path"] for epoch in self.pending() for file in _read_json(self._manifest(epoch))["files"]}
         for folder in self._staging_folders():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -26,6 +27,8 @@ from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 
 _MAX_UNPUBLISHED = 8
 """Epochs that may wait for a slow sink before the pipeline waits too."""
+_STOP_TIMEOUT_S = 60
+"""How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
 _POLL_S = 0.02
 """How often the publisher looks for a commit; well below what an epoch takes."""
 
@@ -190,7 +193,11 @@ class SparkJob:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        if self._query is not None and self._query.isActive:
+        if self._query is not None and self._shipped is not None:
+            self._shipped.request_stop()
+            deadline = time.monotonic() + _STOP_TIMEOUT_S
+            while self._query.isActive and _is_in_epoch(self._query) and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
             self._query.stop()
         self._thread.join()
 
@@ -203,3 +210,9 @@ class SparkJob:
         if self._shipped is not None:
             self._shipped.remove()
         self._folder.close()
+
+
+def _is_in_epoch(query: StreamingQuery) -> bool:
+    """Whether an epoch may be running; a trigger that starts after a stop was requested plans none."""
+    status = query.status
+    return bool(status["isTriggerActive"] and status["isDataAvailable"])

@@ -48,9 +48,21 @@ class ShippedJob:
         write_atomically(file, pickled)
         return cls(job_id, run_id, str(outbox), plan.parallelism, str(file), hashlib.sha256(pickled).hexdigest())
 
+    def request_stop(self) -> None:
+        """Let the source plan no further epoch; it runs in another process, so the word is a file."""
+        self._stop_file().touch()
+
+    def is_stop_requested(self) -> bool:
+        """Whether no further epoch is wanted."""
+        return self._stop_file().exists()
+
     def remove(self) -> None:
-        """Remove the plan's file after the run."""
+        """Remove the run's files after it."""
         Path(self.file).unlink(missing_ok=True)
+        self._stop_file().unlink(missing_ok=True)
+
+    def _stop_file(self) -> Path:
+        return Path(self.file).with_suffix(".stop")
 
     def plan(self) -> JobPlan:
         """The plan, in this process."""

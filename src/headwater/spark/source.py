@@ -79,6 +79,8 @@ class JobReader(DataSourceStreamReader):
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
         with marked():
             plan = self._read_plan
+            if self._job.is_stop_requested():
+                return start
             return offsets.next_offset(self._job.plan(), start, _now_ms(), plan.max_rows, plan.targets)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
