@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from headwater.errors import LogArgument, LogSchemaMismatch
+from headwater.rows import encode_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | Sequence[Any]"
+"""What can be appended."""
 FRAME_BYTES = 8 << 20
 """The aim for one frame: large enough that its header and a reader's call vanish, small enough to hold in a worker."""
 FRAME_ROWS = 1 << 20
 """Bounds frames of types that take no bytes, such as null."""
 
 
-def conform(data: pa.Table | pa.RecordBatch, schema: pa.Schema, topic: str) -> pa.Table | pa.RecordBatch:
-    """Return `data` with the topic's columns, in its order.
+def conform(data: Rows, schema: pa.Schema, topic: str) -> pa.Table | pa.RecordBatch:
+    """Return `data` with the topic's columns, in its order. A list holds rows as dicts, or tuples in that order.
 
     Columns are matched by name. Types must be equal, but for encodings of the same values: a dictionary, the large and
     view forms of strings and bytes, and an all-null column without a type.
     """
+    if isinstance(data, list | tuple):
+        return encode_rows(data, schema, f"append to topic {topic}")
     if not isinstance(data, (pa.Table, pa.RecordBatch)):
-        raise LogArgument.of(f"the rows for topic {topic!r}", "a pyarrow.Table or RecordBatch", type(data).__name__)
+        expected = "a pyarrow.Table, a RecordBatch or a list of rows"
+        raise LogArgument.of(f"the rows for topic {topic!r}", expected, type(data).__name__)
     if not data.schema.equals(schema):
         data = _matched(data, schema, topic)
     for field, column in zip(schema, data.columns, strict=True):

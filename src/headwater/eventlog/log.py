@@ -11,6 +11,7 @@ from headwater.eventlog.descriptor import FILE_NAME, TopicDescriptor
 from headwater.eventlog.files import locked, sync_folder
 from headwater.eventlog.retention import Retention
 from headwater.eventlog.topic import Topic, create_topic_files
+from headwater.schema import Schema, SchemaLike
 
 if TYPE_CHECKING:
     import os
@@ -25,10 +26,10 @@ _LOCK_NAME = ".lock"  # begins with a dot: never a topic
 class EventLog:
     """A folder of topics, made when its first topic is.
 
-    >>> import pyarrow as pa, tempfile
+    >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> orders = EventLog(folder.name).create_topic("orders", pa.schema([("user", pa.int64())]))
-    >>> orders.append(pa.table({"user": [7, 8, 9]}))
+    >>> orders = EventLog(folder.name).create_topic("orders", "user long")
+    >>> orders.append([{"user": 7}, {"user": 8}, {"user": 9}])
     (0, 3)
     >>> [batch["user"].to_pylist() for batch in orders.read(0, start=1)]
     [[8, 9]]
@@ -44,7 +45,7 @@ class EventLog:
     def create_topic(
         self,
         name: str,
-        schema: pa.Schema,
+        schema: SchemaLike,
         partitions: int = 1,
         *,
         segment_bytes: int = SEGMENT_BYTES,
@@ -56,7 +57,7 @@ class EventLog:
         Of an existing topic, `segment_bytes` and `retention` stay as they were stored.
         """
         folder = self.path / _checked_name(name)
-        settings = TopicDescriptor(schema, partitions, segment_bytes, retention or Retention())
+        settings = TopicDescriptor(_arrow(schema), partitions, segment_bytes, retention or Retention())
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path / _LOCK_NAME):
             if (folder / FILE_NAME).exists():
@@ -81,6 +82,11 @@ class EventLog:
         return sorted(
             entry.parent.name for entry in self.path.glob(f"*/{FILE_NAME}") if _NAME.fullmatch(entry.parent.name)
         )
+
+
+def _arrow(schema: SchemaLike) -> pa.Schema:
+    """The Arrow schema itself, or the one that DDL text stands for."""
+    return Schema.of(schema).arrow if isinstance(schema, str | Schema) else schema
 
 
 def _checked_name(name: object) -> str:

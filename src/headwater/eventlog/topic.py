@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headwater.errors import LogArgument, LogWriteFailed, PartitionMissing
 from headwater.eventlog.arguments import whole
-from headwater.eventlog.conform import conform, cut
+from headwater.eventlog.conform import Rows, conform, cut
 from headwater.eventlog.descriptor import TopicDescriptor
 from headwater.eventlog.frame import FrameBody, encode
 from headwater.eventlog.reader import PartitionReader
@@ -65,7 +65,7 @@ class Topic:
         """What is kept of each partition."""
         return self._settings.retention
 
-    def append(self, rows: pa.Table | pa.RecordBatch, partition: int = 0) -> tuple[int, int]:
+    def append(self, rows: Rows, partition: int = 0) -> tuple[int, int]:
         """Append rows to one partition, atomically; (first offset, next offset).
 
         All rows become visible together, or none ever does, whatever kills the process. Columns are matched by name.
@@ -83,7 +83,7 @@ class Topic:
             size = sum(body.message.size for body in bodies)
         return writer.append(bodies, len(batches), size)
 
-    def append_keyed(self, rows: pa.Table | pa.RecordBatch, by: str) -> dict[int, tuple[int, int]]:
+    def append_keyed(self, rows: Rows, by: str) -> dict[int, tuple[int, int]]:
         """Append each row to the partition its key belongs to; per partition (first offset, next offset).
 
         A key always goes to the same partition, and its rows keep their order. Atomic is each partition's part, not the
@@ -91,8 +91,8 @@ class Topic:
         """
         if by not in self.schema.names:
             raise LogArgument.of("by", f"a field of topic {self.name!r} ({', '.join(self.schema.names)})", by)
-        rows = conform(rows, self.schema, self.name)
-        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        conformed = conform(rows, self.schema, self.name)
+        table = conformed if isinstance(conformed, pa.Table) else pa.Table.from_batches([conformed])
         done: dict[int, tuple[int, int]] = {}
         for partition, part in split(table, by, self.partitions).items():
             try:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headwater.errors import LogArgument, LogSchemaMismatch, OffsetAhead
+from headwater.errors import LogArgument, LogSchemaMismatch, OffsetAhead, RowError
 from headwater.eventlog import conform
 from headwater.eventlog import topic as topic_module
 
@@ -210,9 +210,25 @@ def test_columns_of_one_name_are_refused(numbers):
         numbers.append(twice)
 
 
-def test_only_arrow_rows_are_taken(numbers):
-    with pytest.raises(LogArgument, match=r"must be a pyarrow.Table or RecordBatch; got 'list'"):
-        numbers.append([{"n": 1}])
+def test_rows_as_dicts_and_tuples_are_taken(numbers):
+    numbers.append([{"n": 1}, (2,)])
+    assert [batch["n"].to_pylist() for batch in numbers.read(0, 0)] == [[1, 2]]
+
+
+def test_row_that_does_not_fit_is_named(numbers):
+    with pytest.raises(RowError, match="append to topic .*, field 'n': value 'x' does not fit int64"):
+        numbers.append([{"n": "x"}])
+    assert numbers.end_offsets() == {0: 0}
+
+
+def test_other_rows_are_refused(numbers):
+    with pytest.raises(LogArgument, match=r"must be a pyarrow.Table, a RecordBatch or a list of rows; got 'dict'"):
+        numbers.append({"n": 1})
+
+
+def test_schema_can_be_ddl(log):
+    topic = log.create_topic("ddl", "user string, ts timestamp not null")
+    assert topic.schema == pa.schema([("user", pa.string()), pa.field("ts", pa.timestamp("us", "UTC"), nullable=False)])
 
 
 def test_reader_that_listed_an_incomplete_folder_finds_the_segment_between(log, rows):
