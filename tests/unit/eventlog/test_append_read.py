@@ -216,7 +216,7 @@ def test_rows_as_dicts_and_tuples_are_taken(numbers):
 
 
 def test_row_that_does_not_fit_is_named(numbers):
-    with pytest.raises(RowError, match="append to topic .*, field 'n': value 'x' does not fit int64"):
+    with pytest.raises(RowError, match=r"append to topic .*, field 'n': value 'x' does not fit int64"):
         numbers.append([{"n": "x"}])
     assert numbers.end_offsets() == {0: 0}
 

@@ -94,7 +94,7 @@ def test_ordinary_names_are_taken(log, name):
         pa.schema([("a", pa.int8()), ("a", pa.int8())]),
         pa.schema([("a", pa.dictionary(pa.int8(), pa.string()))]),
         pa.schema([("a", pa.list_(pa.struct([("b", pa.dictionary(pa.int8(), pa.string()))])))]),
-        "user long",
+        7,
     ],
 )
 def test_schemas_that_frames_cannot_hold_are_refused(log, schema):
