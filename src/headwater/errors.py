@@ -89,6 +89,10 @@ class GraphError(HeadwaterError, ValueError):
         return cls(f"job {job!r} has no sink, so nothing would run; end a stream with .sink(...) or .collect()")
 
     @classmethod
+    def no_input(cls, title: str) -> GraphError:
+        return cls(f"every step but a source needs an input; {title} has none; build steps on streams")
+
+    @classmethod
     def needs_keyed(cls, step: str, got: str) -> GraphError:
         return cls(f"step {step!r} needs a keyed stream; got {got}; call .key_by(...) first")
 
@@ -99,14 +103,6 @@ class GraphError(HeadwaterError, ValueError):
     @classmethod
     def bad_argument(cls, step: str, rule: str, fact: object, action: str) -> GraphError:
         return cls(f"step {step!r} {rule}; got {fact!r}; {action}")
-
-    @classmethod
-    def unknown_output(cls, step: str, tag: str, known: list[str]) -> GraphError:
-        declared = ", ".join(known) or "none"
-        return cls(
-            f"step {step!r} has no side output {tag!r}; declared are: {declared}; "
-            f"name the tag in outputs=[...] of the step that writes it"
-        )
 
 
 class RowError(HeadwaterError, ValueError):

@@ -6,8 +6,8 @@ scalar expressions over one batch, never text a user glued together.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
@@ -140,11 +140,18 @@ def _plain_type(dtype: pa.DataType) -> pa.DataType:
     return dtype
 
 
-@lru_cache(maxsize=1)
+_local = threading.local()
+
+
 def _connection() -> duckdb.DuckDBPyConnection:
-    """One in-memory database per process, closed to files and network; one thread, as Spark runs a task per core."""
-    connection = duckdb.connect(
-        config={"threads": 1, "enable_external_access": False, "preserve_insertion_order": True}
-    )
-    connection.execute("SET TimeZone='UTC'")
+    """An in-memory database per thread, closed to files and network; it uses one core, as Spark runs a task per core."""
+    if not hasattr(_local, "connection"):
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "threads": 1,
+            "enable_external_access": False,
+            "preserve_insertion_order": True,
+        }
+        _local.connection = duckdb.connect(config=config)
+        _local.connection.execute("SET TimeZone='UTC'")
+    connection: duckdb.DuckDBPyConnection = _local.connection
     return connection

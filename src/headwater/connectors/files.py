@@ -6,7 +6,10 @@ name made of sink, epoch and place of origin. `_headwater/manifest.jsonl` lists 
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
 import json
+import math
 import os
 from pathlib import Path
 
@@ -48,7 +51,7 @@ class FilesSink(Sink):
         else:
             with path.open("w", encoding="utf-8") as out:
                 for row in table.to_pylist(maps_as_pydicts="strict"):
-                    out.write(json.dumps(row, default=_json_value, ensure_ascii=False, allow_nan=False) + "\n")
+                    out.write(_json_line(row) + "\n")
 
     def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
         self._uid = uid
@@ -111,7 +114,25 @@ def _flat(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
+def _json_line(row: dict[str, object]) -> str:
+    try:
+        return json.dumps(row, default=_json_value, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # JSON has no NaN and no infinity; as Spark does, they become strings
+        return json.dumps(_finite(row), default=_json_value, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
 def _json_value(value: object) -> object:
+    """What JSON has no form for: bytes in base64, times in ISO 8601, decimals as strings that keep every digit."""
     if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+        return base64.b64encode(value).decode()
+    return value.isoformat() if isinstance(value, dt.date | dt.datetime) else str(value)

@@ -108,11 +108,13 @@ class Graph:
         return f"{node.operation} {node.name!r} (step {node.id})"
 
     def validate(self) -> None:
-        """Refuse a graph that must not run: no sink, or one uid for two steps."""
+        """Refuse a graph that must not run: no sink, a step without input, or one uid for two steps."""
         if not any(node.is_sink for node in self._nodes):
             raise GraphError.nothing_to_run(self.name)
         seen: dict[str, Node] = {}
         for node in self._nodes:
+            if not node.inputs and not node.is_source:
+                raise GraphError.no_input(self.title(node))
             uid = self.uid(node)
             if uid in seen:
                 raise GraphError.duplicate_uid(uid, self.title(seen[uid]), self.title(node))

@@ -316,6 +316,7 @@ class MemoryMap(_Slot):
 
     def __init__(self, declaration: MapState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout) -> None:
         super().__init__(table, index, cursor, layout)
+        self._exact_entry = exact_type(declaration.key_type)
         self._convert_entry = converter(declaration.key_type)
         self._convert = converter(declaration.value_type)
         self._is_mutable = pa.types.is_nested(declaration.value_type)
@@ -327,7 +328,7 @@ class MemoryMap(_Slot):
 
     def get(self, entry: Any, default: Any = None) -> Any:
         kept = self._cursor.entry[self._value]
-        if kept is None or (value := kept.get(entry)) is None:
+        if kept is None or (value := kept.get(self._as_kept(entry))) is None:
             return default
         return self._convert(value) if self._is_mutable else value
 
@@ -353,6 +354,7 @@ class MemoryMap(_Slot):
             self.put(entry, value)
 
     def remove(self, entry: Any) -> None:
+        entry = self._as_kept(entry)
         row = self._cursor.entry
         kept = row[self._value]
         if kept is None or entry not in kept:
@@ -378,8 +380,12 @@ class MemoryMap(_Slot):
             self._mark_written(row)
             self._put[row[0]] = {}
 
+    def _as_kept(self, entry: Any) -> Any:
+        """The form in which `put` keeps an entry's key: a naive datetime as UTC, a struct as a row."""
+        return entry if type(entry) is self._exact_entry else self._converted(self._convert_entry, entry)
+
     def contains(self, entry: Any) -> bool:
-        return entry in (self._cursor.entry[self._value] or ())
+        return self._as_kept(entry) in (self._cursor.entry[self._value] or ())
 
     def keys(self) -> list[Any]:
         return list(self._cursor.entry[self._value] or ())
