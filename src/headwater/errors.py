@@ -180,6 +180,12 @@ class StateError(HeadwaterError):
         )
 
     @classmethod
+    def no_key(cls) -> StateError:
+        return cls(
+            "keyed state is reachable only in process and on_timer, where there is a current key; it was used in open"
+        )
+
+    @classmethod
     def declared_twice(cls, step: str, name: str) -> StateError:
         return cls(f"step {step!r} declares the state {name!r} twice; give one of them another name")
 
@@ -199,6 +205,12 @@ class ChangelogError(HeadwaterError):
         return cls(
             f"stored state cannot be read: {problem}; the checkpoint is damaged or was written by another version; "
             f"restore the job folder from a copy"
+        )
+
+    @classmethod
+    def bad_payload(cls, start: bytes) -> ChangelogError:
+        return cls(
+            f"rows between two levels cannot be read: they start with {start!r}; workers run different versions?"
         )
 
     @classmethod
@@ -253,6 +265,13 @@ class PublishError(HeadwaterError):
         return cls(
             f"sink {sink!r} could not publish epoch {epoch}: {why}; the epoch stays staged and nothing is lost: "
             f"mend the cause and start the job again"
+        )
+
+    @classmethod
+    def sink_is_gone(cls, sink: str, epoch: int) -> PublishError:
+        return cls(
+            f"epoch {epoch} is committed and its rows for sink {sink!r} are not published, but the program has no such sink; "
+            f"start the program that has it once, or remove its lines from the manifest in the outbox to give the rows up"
         )
 
     @classmethod

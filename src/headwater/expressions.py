@@ -1,31 +1,33 @@
 """SQL expressions over Arrow batches: written in Spark's dialect, checked when the graph is built, run by DuckDB.
 
 sqlglot parses each expression by itself and writes the DuckDB text, so what reaches the database is always one SELECT of
-scalar expressions over one batch, never text a user glued together.
+scalar expressions over one batch, never text a user glued together. Both libraries are imported on first use, as most
+workers need neither.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from headwater.errors import SchemaError
 from headwater.schema import Schema, type_ddl
 
+if TYPE_CHECKING:
+    import duckdb
+    from sqlglot import exp
+
 TIMESTAMP_COLUMN = "__ts"
 """The hidden column with a row's event time, carried through a query untouched."""
-
-_REFUSED = (exp.Subquery, exp.Select, exp.AggFunc, exp.Window, exp.Command, exp.DDL, exp.DML, exp.Placeholder)
 
 
 def compile_select(expressions: Sequence[str], schema: Schema, step: str) -> tuple[str, Schema]:
     """The DuckDB query for some expressions, and the schema of its result. `*` stands for all columns."""
+    from sqlglot import exp
+
     columns: list[exp.Expression] = []
     for text in expressions:
         parsed = _parse(text, schema, step)
@@ -47,6 +49,8 @@ def compile_select(expressions: Sequence[str], schema: Schema, step: str) -> tup
 
 def compile_where(text: str, schema: Schema, step: str) -> str:
     """The DuckDB query that keeps the rows for which an expression is true."""
+    from sqlglot import exp
+
     condition = _parse(text, schema, step)
     if isinstance(condition, exp.Alias | exp.Star):
         raise SchemaError.does_not_fit(step, f"{text!r} is no condition", "write a boolean expression without a name")
@@ -68,6 +72,8 @@ def run(query: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _query(columns: Sequence[exp.Expression], condition: exp.Expression | None) -> str:
+    from sqlglot import exp
+
     select = exp.select(*columns, exp.column(TIMESTAMP_COLUMN, quoted=True)).from_("batch")
     if condition is not None:
         select = select.where(condition)
@@ -75,11 +81,16 @@ def _query(columns: Sequence[exp.Expression], condition: exp.Expression | None) 
 
 
 def _parse(text: str, schema: Schema, step: str) -> exp.Expression:
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    refused = (exp.Subquery, exp.Select, exp.AggFunc, exp.Window, exp.Command, exp.DDL, exp.DML, exp.Placeholder)
     try:
         parsed = sqlglot.parse(text, dialect="spark")
     except SqlglotError as error:
         raise SchemaError.does_not_fit(step, f"cannot read {text!r}: {error}", "correct the SQL expression") from None
-    if len(parsed) != 1 or parsed[0] is None or parsed[0].find(*_REFUSED):
+    if len(parsed) != 1 or parsed[0] is None or parsed[0].find(*refused):
         raise SchemaError.does_not_fit(
             step,
             f"{text!r} is not one scalar expression",
@@ -99,6 +110,8 @@ def _parse(text: str, schema: Schema, step: str) -> exp.Expression:
 
 
 def _result_schema(query: str, schema: Schema, step: str) -> Schema:
+    import duckdb
+
     empty = schema.arrow.append(pa.field(TIMESTAMP_COLUMN, pa.int64())).empty_table()
     connection = _connection()
     connection.register("batch", empty)
@@ -145,6 +158,8 @@ _local = threading.local()
 
 def _connection() -> duckdb.DuckDBPyConnection:
     """An in-memory database per thread, closed to files and network; it uses one core, as Spark runs a task per core."""
+    import duckdb
+
     if not hasattr(_local, "connection"):
         config: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,

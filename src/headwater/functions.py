@@ -88,15 +88,12 @@ class KeyedProcessFunction:
     def on_timer(self, timer: Timer, ctx: Context) -> Emitted:
         """Called for each timer that fires."""
 
-    def close(self) -> None:
-        """Called when the subtask's copy of the function is given up in an orderly way."""
-
 
 class ProcessFunction:
     """A stateless function with side outputs over any stream."""
 
     def open(self) -> None:
-        """Called once before the first element."""
+        """Called once before the first element in each place the function runs."""
 
     def process(self, event: Any, ctx: Context) -> Emitted:
         """Called for each element; the context has `timestamp` and `output` only."""

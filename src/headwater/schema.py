@@ -84,6 +84,7 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
+        """The fields' names, in order."""
         return list(self.arrow.names)
 
     @cached_property
@@ -92,11 +93,13 @@ class Schema:
         return row_class(tuple(self.arrow.names))
 
     def field(self, name: str) -> pa.Field:
+        """One field; an unknown name is an error that lists the known ones."""
         if name not in self.arrow.names:
             raise SchemaError.no_field(name, self.names)
         return self.arrow.field(name)
 
     def ddl(self) -> str:
+        """The schema as DDL text that reads back as the same schema."""
         return ", ".join(_field_ddl(f, " ") for f in self.arrow)
 
     def __str__(self) -> str:

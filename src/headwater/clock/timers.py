@@ -54,12 +54,6 @@ class TimerQueue:
                 self.delete(timestamp, key)
                 yield timestamp, key
 
-    def next_timestamp(self) -> int | None:
-        """When the next timer fires, if there is one."""
-        while self._heap and self._timers.get((self._heap[0][0], self._heap[0][2])) != self._heap[0][1]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
-
     def changes(self) -> pa.Table | None:
         if not self._added and not self._removed:
             return None

@@ -71,7 +71,7 @@ def _run(screen: Screen, folder: Path, rows_per_epoch: int, killed: int, *, kill
     """One run of the job: to its end, or until so many events are published and the next epoch is under way."""
     run = f"run {killed + 1}"
     where = "in a process of its own" if killed == 0 else "again, with the same command in the same folder"
-    screen.say(f"{run}: starting the job {where} (Spark takes 10 to 15 s)")
+    screen.say(f"{run}: starting the job {where} (Spark needs 10 to 30 s)")
     first = standing(folder).epoch
     job = JobProcess(folder, rows_per_epoch)
     try:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from headwater.durable import write_atomically
 from headwater.errors import LogArgument, LogCorrupt, LogFormatUnknown
 from headwater.eventlog.arguments import whole
-from headwater.eventlog.files import replace_file
 from headwater.eventlog.retention import Retention
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class TopicDescriptor:
             ],
             "arrow_schema_base64": base64.b64encode(self.schema.serialize().to_pybytes()).decode("ascii"),
         }
-        replace_file(folder / FILE_NAME, (json.dumps(content, indent=2) + "\n").encode())
+        write_atomically(folder / FILE_NAME, (json.dumps(content, indent=2) + "\n").encode())
 
     @classmethod
     def read(cls, folder: Path) -> TopicDescriptor:

@@ -7,15 +7,14 @@ import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from headwater.durable import sync_folder, write_atomically
 from headwater.errors import LogCorrupt, LogWriteFailed
 from headwater.eventlog.files import (
     OpenFile,
     index_path,
     locked,
-    replace_file,
     segment_bases,
     segment_path,
-    sync_folder,
 )
 from headwater.eventlog.frame import ENDS_GROUP, HEADER_BYTES, STARTS_GROUP, pack_header
 from headwater.eventlog.index import Mark, add_entries, earns_entry, nearest
@@ -110,7 +109,7 @@ class PartitionWriter:
             data = path.read_bytes()
             end = _append_before(memoryview(data), Mark(0, kept), offset)
             index_path(self._folder, kept).unlink(missing_ok=True)
-            replace_file(path, data[: end.position])
+            write_atomically(path, data[: end.position])
             self._tail = None
             self._unsynced = False
             return end.offset

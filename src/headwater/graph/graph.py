@@ -79,13 +79,13 @@ class Graph:
         return part
 
     def uid(self, node: Node) -> str:
-        """The step's uid, given or by default: its name, numbered from the second of that name on (stateless steps only)."""
+        """The step's uid, given or by default: its name, numbered from the second of that name on where nothing is stored."""
         if node.uid:
             return node.uid
-        if node.is_stateful:
-            return node.default_uid
-        taken = {n.uid for n in self._nodes if n.uid} | {n.default_uid for n in self._nodes if n.is_stateful}
-        earlier = sum(1 for n in self._nodes[: node.id] if not n.uid and not n.is_stateful and n.name == node.name)
+        if node.is_remembered:
+            return node.name
+        taken = {n.uid for n in self._nodes if n.uid} | {n.name for n in self._nodes if n.is_remembered}
+        earlier = sum(1 for n in self._nodes[: node.id] if not n.uid and not n.is_remembered and n.name == node.name)
         candidate = node.name if earlier == 0 else f"{node.name}-{earlier + 1}"
         while candidate in taken:
             candidate += "-x"

@@ -72,8 +72,9 @@ class Node:
     is_stateful: ClassVar[bool] = False
 
     @property
-    def default_uid(self) -> str:
-        return self.name
+    def is_remembered(self) -> bool:
+        """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""
+        return self.is_stateful or self.is_source
 
 
 @dataclass(frozen=True)

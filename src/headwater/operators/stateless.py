@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -129,9 +130,13 @@ class ProcessOperator:
     """A stateless process function with side outputs."""
 
     def __init__(self, node: ProcessNode, step: str, row: type[Row]) -> None:
-        self._function, self._schema, self._step, self._row = node.function, node.schema, step, row
+        self._function = copy.deepcopy(node.function)  # each place has its own
+        self._schema, self._step, self._row = node.schema, step, row
         self._outputs = node.outputs
-        self._function.open()
+        try:
+            self._function.open()
+        except Exception as error:
+            raise user_code_failed(error, step) from None
 
     def apply(self, batch: Batch) -> Outputs:
         context = Context()

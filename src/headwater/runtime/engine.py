@@ -14,7 +14,8 @@ from headwater.runtime.steps import OnStep, ignore_steps
 class Settings:
     """How to run a plan."""
 
-    job_dir: Path
+    job_dir: Path | None
+    """None for a job of which nothing is to survive."""
     checkpoint_interval_ms: int
     max_rows_per_epoch: int
     bounded: bool

@@ -65,7 +65,8 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
         node = plan.graph.node(node_id)
         entry: dict[str, Any] = {"level": level}
         if node.is_stateful:
-            entry["key"] = type_ddl(node.key.type)  # type: ignore[attr-defined]
+            key = node.key  # type: ignore[attr-defined]
+            entry["key"] = f"{key.describe()}: {type_ddl(key.type)}"
             states = node.states  # type: ignore[attr-defined]
             entry["states"] = {s.name: [s.kind, *(type_ddl(t) for _, t in s.columns())] for s in states}
         entries[plan.graph.uid(node)] = entry

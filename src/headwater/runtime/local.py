@@ -32,6 +32,13 @@ class LocalCluster:
         places = [(level, subtask) for level in range(1, plan.depth + 1) for subtask in range(plan.parallelism)]
         self.hosts = {place: LevelHost(plan, *place) for place in places}
         self.stores = {place: changelog.MemoryRecordStore() for place in places}
+        self._splits: dict[tuple[int, str], SplitHost] = {}
+
+    def split(self, node: int, split: str) -> SplitHost:
+        """The host of a source's split."""
+        if (node, split) not in self._splits:
+            self._splits[node, split] = SplitHost(self.plan, self.plan.source(node), split)
+        return self._splits[node, split]
 
     def run_levels(self, payloads: list[Routed]) -> list[tuple[str, Outcome]]:
         """One epoch through every level; the outcomes with the place they come from."""
@@ -43,11 +50,10 @@ class LocalCluster:
             payloads = []
             for subtask, received in inputs.items():
                 host, store = self.hosts[level, subtask], self.stores[level, subtask]
-                changelog.catch_up(host, store, f"level {level}, subtask {subtask}")
+                head = changelog.catch_up(host, store, f"level {level}, subtask {subtask}")
                 host.token = None
                 outcome = host.run(received)
-                head = store.head()
-                changelog.append(host, store, f"local-{0 if head is None else head.sequence}")
+                changelog.append(host, store, head, f"local-{0 if head is None else head.sequence}")
                 payloads.extend(outcome.payloads)
                 outcomes.append((f"l{level}-{subtask:04d}", outcome))
         assert not any(level_of(data) for _, data in payloads)
@@ -130,7 +136,7 @@ class LocalJob:
         payloads: list[Routed] = []
         outcomes: list[tuple[str, Outcome]] = []
         for index, part in enumerate(offsets.ranges(plan, start, end)):
-            host = SplitHost(plan, plan.source(part.node), part.split)
+            host = self._cluster.split(part.node, part.split)
             for outcome in host.run(part.start, part.end, facts, ended=part.ended):
                 payloads.extend(outcome.payloads)
                 outcomes.append((f"s{index:04d}", outcome))

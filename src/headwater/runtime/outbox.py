@@ -36,7 +36,7 @@ def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str
         path = folder / f"{epoch:010d}-{uid}-{place}-{attempt}.{sink.extension}"
         try:
             sink.stage(table, path)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
             path.unlink(missing_ok=True)
             raise PublishError.failed(uid, epoch, f"staging in {folder} failed: {error}") from None
         name = f"{uid}-{epoch:010d}-{place}.{sink.extension}"
@@ -77,6 +77,9 @@ class Outbox:
         """Hand a committed epoch to every sink, then record it and clean up. Returns its manifest."""
         manifest = _read_json(self._manifest(epoch))
         files = [Staged(**file) for file in manifest["files"]]
+        for file in files:
+            if file.sink not in self._sinks:
+                raise PublishError.sink_is_gone(file.sink, epoch)
         for uid, sink in self._sinks.items():
             try:
                 sink.publish(epoch, [file for file in files if file.sink == uid])

@@ -65,7 +65,7 @@ def decode_payload(data: bytes) -> Payload:
     """The reverse of `encode_payload`; the rows are read in place."""
     magic, version, level, length = _PREFIX.unpack_from(data)
     if magic != _MAGIC or version != _VERSION:
-        raise ChangelogError.bad_blob(f"a payload starts with {bytes(data[:3])!r}")
+        raise ChangelogError.bad_payload(bytes(data[:3]))
     at = _PREFIX.size
     port, channel, sequence, epoch, now_ms, watermark_ms = json.loads(data[at : at + length])
     at += length

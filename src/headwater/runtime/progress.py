@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from headwater.batch import MIN_TIMESTAMP
 from headwater.connectors.contract import Staged
 from headwater.runtime.engine import JobStatus
 from headwater.runtime.host import Outcome
@@ -37,16 +38,22 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
     reports = list(reports)
     status.epoch = epoch
     status.positions = positions_of(reports)
-    seen: set[str] = set()
+    lowest: dict[str, int] = {}
+    states: dict[str, dict[str, int]] = {}
     for one in reports:
         for uid, counters in one["steps"].items():
-            total = status.steps.setdefault(uid, {"rows_in": 0, "rows_out": 0, "watermark_ms": None, "state": {}})
+            total = status.steps.setdefault(uid, _fresh_counters())
             total["rows_in"] += counters["rows_in"]
             total["rows_out"] += counters["rows_out"]
-            if uid not in seen:
-                total["watermark_ms"], total["state"] = counters["watermark_ms"], dict(counters["state"])
-                seen.add(uid)
-            else:
-                total["watermark_ms"] = min(total["watermark_ms"], counters["watermark_ms"])
-                for name, entries in counters["state"].items():
-                    total["state"][name] = total["state"].get(name, 0) + entries
+            lowest[uid] = min(lowest.get(uid, counters["watermark_ms"]), counters["watermark_ms"])
+            entries = states.setdefault(uid, {})
+            for name, count in counters["state"].items():
+                entries[name] = entries.get(name, 0) + count
+    for uid, watermark_ms in lowest.items():
+        total = status.steps[uid]
+        total["watermark_ms"] = max(total["watermark_ms"], watermark_ms)  # a source without rows says nothing new
+        total["state"] = states[uid]
+
+
+def _fresh_counters() -> dict[str, Any]:
+    return {"rows_in": 0, "rows_out": 0, "watermark_ms": MIN_TIMESTAMP, "state": {}}

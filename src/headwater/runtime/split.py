@@ -23,14 +23,14 @@ class SplitHost:
 
     def __init__(self, plan: JobPlan, node: SourceNode, split: str) -> None:
         self._node, self._split = node, split
-        self._uid = plan.graph.uid(node)
+        self.uid = plan.graph.uid(node)
         self._outlet = Outlet.behind(plan, node)
         self._parallelism = plan.parallelism
 
     def run(self, start: int, end: int, facts: EpochFacts, *, ended: bool) -> Iterator[Outcome]:
         """Payloads as they become ready; the last outcome holds the sinks' tables and the counters."""
         outlet = self._outlet
-        outlet.begin(facts, f"{self._uid}/{self._split}", start % self._parallelism)
+        outlet.begin(facts, f"{self.uid}/{self._split}", start % self._parallelism)
         highest, rows = MIN_TIMESTAMP, 0
         for batch in self._batches(start, end):
             if len(batch):
@@ -40,7 +40,7 @@ class SplitHost:
             yield Outcome(outlet.take())
         watermark_ms = MAX_TIMESTAMP if ended else self._watermark(highest)
         last: list[Routed] = outlet.finish(watermark_ms)
-        steps = {self._uid: {"rows_in": rows, "rows_out": rows, "watermark_ms": watermark_ms, "state": {}}}
+        steps = {self.uid: {"rows_in": rows, "rows_out": rows, "watermark_ms": watermark_ms, "state": {}}}
         yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
 
     def _watermark(self, highest: int) -> int:
@@ -66,4 +66,4 @@ class SplitHost:
         column = self._node.watermarks.column
         if column is None:
             return Batch(table, no_timestamps(len(table)))
-        return Batch(table, timestamps_of(table, column, self._uid))
+        return Batch(table, timestamps_of(table, column, self.uid))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import shutil
+import tempfile
 import threading
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +55,8 @@ class SparkJob:
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
         self.name = plan.graph.name
         self._plan, self._settings = plan, settings
-        self._folder = JobFolder(settings.job_dir)
+        self._is_temporary = settings.job_dir is None
+        self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{self.name}-")))
         self._query: StreamingQuery | None = None
         self._shipped: ShippedJob | None = None
         self._status = JobStatus("running")
@@ -210,6 +214,8 @@ class SparkJob:
         if self._shipped is not None:
             self._shipped.remove()
         self._folder.close()
+        if self._is_temporary:
+            shutil.rmtree(self._folder.path, ignore_errors=True)
 
 
 def _is_in_epoch(query: StreamingQuery) -> bool:

@@ -18,17 +18,13 @@ class SparkRecordStore:
         self._head = handle.getValueState(
             "head", "sequence long, token string, base long, base_bytes long, delta_bytes long"
         )
-        self._known: Head | None = None
 
     def head(self) -> Head | None:
-        if self._known is None:
-            stored = self._head.get()
-            self._known = None if stored is None else Head(*stored)
-        return self._known
+        stored = self._head.get()
+        return None if stored is None else Head(*stored)
 
     def set_head(self, head: Head) -> None:
         self._head.update((head.sequence, head.token, head.base, head.base_bytes, head.delta_bytes))
-        self._known = head
 
     def token(self, sequence: int) -> str | None:
         found = self._piece(sequence, 0)

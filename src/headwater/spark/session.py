@@ -58,7 +58,7 @@ def local_session(parallelism: int, config: dict[str, str]) -> SparkSession:
 def job_session(session: SparkSession, parallelism: int, config: dict[str, str]) -> SparkSession:
     """A session of the job's own next to the given one: same Spark, own settings."""
     own = session.newSession()
-    settings = {**JOB_CONFIG, **LOCAL_FILES_CONFIG, "spark.sql.shuffle.partitions": str(parallelism), **config}
+    settings = {**JOB_CONFIG, **LOCAL_FILES_CONFIG, **config, "spark.sql.shuffle.partitions": str(parallelism)}
     for name, value in settings.items():
         if name.startswith("spark.sql."):
             own.conf.set(name, value)

@@ -12,6 +12,7 @@ from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
+from headwater.runtime.split import SplitHost
 
 
 @dataclass
@@ -20,6 +21,7 @@ class _Worker:
 
     plan: JobPlan
     hosts: dict[tuple[int, int], LevelHost] = field(default_factory=dict)
+    splits: dict[tuple[int, str], SplitHost] = field(default_factory=dict)
 
 
 _workers: dict[str, _Worker] = {}
@@ -75,6 +77,13 @@ class ShippedJob:
         if place not in worker.hosts:
             worker.hosts[place] = LevelHost(worker.plan, level, subtask)
         return worker.hosts[place]
+
+    def split(self, node: int, split: str) -> SplitHost:
+        """The host of a source's split in this process."""
+        worker = self._worker()
+        if (node, split) not in worker.splits:
+            worker.splits[node, split] = SplitHost(worker.plan, worker.plan.source(node), split)
+        return worker.splits[node, split]
 
     def _worker(self) -> _Worker:
         key = f"{self.job_id}/{self.run_id}"

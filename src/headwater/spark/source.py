@@ -21,7 +21,6 @@ from headwater.runtime.offsets import Offset, SplitRange
 from headwater.runtime.outbox import stage
 from headwater.runtime.outlet import Routed
 from headwater.runtime.payload import EpochFacts, encode_report
-from headwater.runtime.split import SplitHost
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
 from headwater.spark.shipped import ShippedJob
@@ -100,15 +99,14 @@ class JobReader(DataSourceStreamReader):
 
     def _read_split(self, place: int, part: SplitRange, bundle: Bundle) -> Iterator[pa.RecordBatch]:
         plan = self._job.plan()
-        node = plan.source(part.node)
-        host = SplitHost(plan, node, part.split)
+        host = self._job.split(part.node, part.split)
         by_subtask = salts(self._job.parallelism)
         for outcome in host.run(part.start, part.end, bundle.facts, ended=part.ended):
             ready = outcome.payloads
             if outcome.steps:
                 epoch = bundle.facts.epoch
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
-                positions = {plan.graph.uid(node): {part.split: part.end}}
+                positions = {host.uid: {part.split: part.end}}
                 report = progress.report(outcome, staged, positions=positions)
                 ready = [*ready, (0, encode_report({**report, "end": bundle.end}))]
             if ready:

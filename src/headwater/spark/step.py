@@ -40,10 +40,10 @@ class LevelProcessor(StatefulProcessor):
         by_subtask = salts(job.parallelism)
         subtask = by_subtask.index(salt)
         host = job.host(self._level, subtask)
-        catch_up(host, self._store, f"level {self._level}, subtask {subtask}")
+        head = catch_up(host, self._store, f"level {self._level}, subtask {subtask}")
         host.token = None  # not to be trusted again before this attempt has come to its end
         outcome = host.run(payloads)
-        append(host, self._store, uuid.uuid4().hex)
+        append(host, self._store, head, uuid.uuid4().hex)
         staged = stage(
             job.plan(), Path(job.outbox), outcome.epoch, f"l{self._level}-{subtask:04d}", outcome.sink_batches
         )

@@ -125,15 +125,15 @@ class WorkingCopy(Protocol):
         """Everything, as a record; what changed is part of it."""
 
 
-def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> None:
-    """Bring a working copy to the committed version, reading no more than it lacks."""
+def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> Head | None:
+    """Bring a working copy to the committed version, which is returned, reading no more than it lacks."""
     head = store.head()
     if head is not None and copy.token == head.token:
-        return
+        return head
     if head is None:
         copy.reset()
         copy.sequence, copy.token = 0, None
-        return
+        return None
     behind = copy.token is not None and head.base <= copy.sequence <= head.sequence
     if behind and store.token(copy.sequence) == copy.token:
         first = copy.sequence + 1
@@ -147,11 +147,11 @@ def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> None:
             raise ChangelogError.missing_sequence(where, sequence)
         copy.apply(record)
     copy.sequence, copy.token = head.sequence, head.token
+    return head
 
 
-def append(copy: WorkingCopy, store: RecordStore, token: str) -> None:
-    """Write what changed in this epoch; when the deltas have outgrown the base, write a new base instead."""
-    head = store.head()
+def append(copy: WorkingCopy, store: RecordStore, head: Head | None, token: str) -> None:
+    """Write what changed since `head`; when the deltas have outgrown the base, write a new base instead."""
     if head is None:
         sequence, record = 1, copy.base()
         after = Head(sequence, token, sequence, len(record), 0)

@@ -31,12 +31,25 @@ WRITTEN, STORED = 1, 2
 
 
 class Cursor:
-    """The key whose state is reachable, and its entry."""
+    """The key whose state is reachable, and its entry; at first there is none."""
 
     __slots__ = ("entry", "key")
 
     key: Any
     entry: Entry
+
+    def __init__(self) -> None:
+        self.key, self.entry = None, _NoEntry()
+
+
+class _NoEntry(list[Any]):
+    """Stands where a key's entry will be."""
+
+    def __getitem__(self, place: Any) -> Any:
+        raise StateError.no_key()
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        raise StateError.no_key()
 
 
 class KeyTable:
@@ -336,7 +349,7 @@ class MemoryMap(_Slot):
         if value is None:
             self.remove(entry)
             return
-        entry = self._converted(self._convert_entry, entry)
+        entry = self._as_kept(entry)
         value = self._converted(self._convert, value)
         row = self._cursor.entry
         self._note(row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -143,9 +142,8 @@ class Environment:
         plan = self._plan(graph)
         if bounded is None:
             bounded = all(node.source.bounded for node in plan.sources())
-        folder = job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{self.name}-"))
         settings = Settings(
-            folder, self._interval_ms, self._max_rows, bounded, on_step, self._spark, self._spark_config
+            job_dir, self._interval_ms, self._max_rows, bounded, on_step, self._spark, self._spark_config
         )
         return self._engine().start(plan, settings)
 

@@ -1,0 +1,336 @@
+"""Transcripts: what goes into a program and what must come out, as plain data, run by hand or on any engine.
+
+A transcript is a list of actions, each a dictionary of one entry (or the bare word `crash` or `end`):
+
+    rows: [{k: a, n: 1, at: 10}]     rows with their event time, if they have one
+    watermark: 20                    event time moves
+    clock: 50                        processing time moves
+    crash                            state is lost and comes back from what was stored
+    end                              the input ends; every transcript has this
+    expect: [{k: a, n: 1, at: 20}]   what the main output has given since the last expect
+    expect: {main: […], late: […]}   the same for several outputs; one that is not named must have given nothing
+
+The same transcript must hold however its rows are sliced into epochs, and with a crash between any two actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_array
+from headwater.connectors.contract import Positions, Source
+from headwater.connectors.memory import MemorySink
+from headwater.functions import Context, ProcessFunction
+from headwater.rows import encode_rows
+from headwater.runtime import local
+from headwater.runtime.host import LevelHost, Outcome
+from headwater.schema import Schema
+from headwater.state.changelog import catch_up
+from headwater.streams.environment import Environment
+from headwater.streams.stream import Stream
+from headwater.testing.harness import Harness, _timed_rows
+from headwater.watermarks import Watermarks
+
+Program = Callable[[Stream], Mapping[str, Stream]]
+"""Builds the outputs by name, 'main' among them, over the stream of the transcript's rows."""
+Shown = tuple[Any, ...]
+"""An emitted row as it is compared: its values, then its event time or None."""
+
+MAIN = "main"
+SLICINGS: dict[str, int | None] = {"all at once": None, "one row": 1, "pairs": 2}
+CRASHES = ("never", "snapshot", "rebuild")
+"""Between any two actions: nothing; a snapshot restored elsewhere; working copies lost and rebuilt from deltas."""
+
+_OUTPUT = "output-"
+_AT, _MARK, _IS_ROW = "hw_at", "hw_mark", "hw_is_row"
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One transcript. `ordered` is whether the order of an output's rows between two expects is promised."""
+
+    program: str
+    schema: Schema
+    actions: tuple[tuple[str, Any], ...]
+    ordered: bool = True
+    parallelism: int = 1
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Transcript:
+        """A transcript out of what its file holds."""
+        actions = tuple(_action(given) for given in content["actions"])
+        kinds = [kind for kind, _ in actions]
+        if "end" not in kinds or kinds[-1] != "expect" or set(kinds[kinds.index("end") :]) != {"end", "expect"}:
+            raise ValueError("a transcript ends with 'end' and then 'expect': on an engine, bounded input always ends")
+        return cls(
+            content["program"],
+            Schema.of(content["schema"]),
+            actions,
+            content.get("ordered", True),
+            content.get("parallelism", 1),
+        )
+
+    @property
+    def uses_clock(self) -> bool:
+        """Whether processing time matters; only an engine whose clock can be set runs such a transcript."""
+        return any(kind == "clock" for kind, _ in self.actions)
+
+
+@dataclass
+class Epoch:
+    """What one epoch brings: rows with event times, and where event time and the clock stand after them."""
+
+    rows: list[tuple[int | None, Any]] = field(default_factory=list)
+    watermark_ms: int = MIN_TIMESTAMP
+    now_ms: int = 0
+
+
+def run_on_harness(transcript: Transcript, program: Program, *, slicing: str = "one row", crash: str = "never") -> None:
+    """Play a transcript by hand and compare at every expect."""
+    player = _Player(transcript, program)
+    pending: list[tuple[int | None, Any]] = []
+    for number, (kind, content) in enumerate(transcript.actions):
+        if kind == "rows":
+            pending += content
+            continue
+        for epoch in _slices(pending, player.epoch, SLICINGS[slicing], joins_next=kind == "watermark"):
+            player.play(epoch)
+        joined = pending if kind == "watermark" and SLICINGS[slicing] is None else []
+        if kind == "expect":
+            _compare(content, player.take(), transcript, f"action {number + 1}")
+        elif kind == "crash":
+            player.crash("snapshot")
+        else:
+            player.play(_moved(player.epoch, kind, content, joined))
+        pending = []
+        player.crash(crash)
+
+
+def run_on_engine(
+    transcript: Transcript,
+    program: Program,
+    *,
+    engine: str,
+    slicing: str = "all at once",
+    parallelism: int | None = None,
+    spark: Any = None,
+) -> None:
+    """Play a transcript as one bounded run of an engine, an epoch a slice, and compare all that came out."""
+    epochs = _epochs(transcript, SLICINGS[slicing])
+    parallelism = parallelism or transcript.parallelism
+    env = Environment("transcript", engine=engine, parallelism=parallelism, spark=spark)
+    sinks = {name: MemorySink() for name in [MAIN, *_expected(transcript)]}
+    for name, stream in program(_script(env, transcript.schema, epochs)).items():
+        stamped = Schema(stream.schema.arrow.append(pa.field(_AT, pa.int64())))
+        stream.process(_Stamp(), stamped, name=f"stamp-{name}").sink(
+            sinks.setdefault(name, MemorySink()), name=f"{_OUTPUT}{name}"
+        )
+    clock = iter([0, *(epoch.now_ms for epoch in epochs)])
+    with mock.patch.object(local, "_now_ms", side_effect=lambda: next(clock, epochs[-1].now_ms)):
+        env.run(bounded=True)
+    expected = {name: list(rows) for name, rows in _expected(transcript).items()}
+    found = {name: [tuple(row) for row in sink.rows] for name, sink in sinks.items()}
+    _compare(expected, found, transcript, f"the run on {engine}", ordered=transcript.ordered and parallelism == 1)
+
+
+class _Player(Harness):
+    """A harness with several outputs that takes epochs and can lose its working copies."""
+
+    def __init__(self, transcript: Transcript, program: Program) -> None:
+        self._transcript, self._program = transcript, program
+        self._found: dict[str, list[Shown]] = {}
+        super().__init__(self._build, transcript.schema, parallelism=transcript.parallelism)
+
+    def _build(self, stream: Stream) -> Stream:
+        outputs = self._program(stream)
+        for name, output in outputs.items():
+            if name != MAIN:
+                output.sink(MemorySink(), name=f"{_OUTPUT}{name}")
+        return outputs[MAIN]
+
+    @property
+    def epoch(self) -> Epoch:
+        """An epoch that brings nothing."""
+        return Epoch([], self._watermark_ms, self._now_ms)
+
+    def play(self, epoch: Epoch) -> None:
+        self._watermark_ms, self._now_ms = epoch.watermark_ms, epoch.now_ms
+        self._run(_batch(epoch.rows, self._transcript.schema) if epoch.rows else None)
+
+    def take(self, tag: Any = None) -> Any:
+        found, self._found = self._found, {}
+        return found
+
+    def crash(self, how: str) -> None:
+        """Lose every working copy and get it back."""
+        cluster = self._cluster
+        if how == "snapshot":
+            other = Harness.restore(
+                self._build, self._transcript.schema, self.snapshot(), parallelism=self._transcript.parallelism
+            )
+            self._cluster, self._outlet = other._cluster, other._outlet
+        elif how == "rebuild":
+            cluster.hosts = {place: LevelHost(cluster.plan, *place) for place in cluster.hosts}
+            for place, host in cluster.hosts.items():
+                catch_up(host, cluster.stores[place], f"rebuilt {place}")
+
+    def _keep(self, outcome: Outcome) -> None:
+        for uid, batches in outcome.sink_batches.items():
+            name = MAIN if uid == "@harness" else uid.removeprefix(_OUTPUT)
+            for batch in batches:
+                times = [None if t == MIN_TIMESTAMP else t for t in batch.timestamps.tolist()]
+                rows = [tuple(row) for row in _timed_rows(batch)]
+                self._found.setdefault(name, []).extend((*r, t) for r, t in zip(rows, times, strict=True))
+
+
+class ScriptSource(Source):
+    """The epochs of a transcript as a bounded source: each call of `latest` is one epoch further."""
+
+    bounded = True
+
+    def __init__(self, table: pa.Table, bounds: list[int]) -> None:
+        self._table, self._bounds = table, bounds
+
+    def describe(self) -> str:
+        return f"script of {len(self._bounds)} epochs"
+
+    def check(self, schema: Schema) -> None:
+        """The rows were made for the schema."""
+
+    def earliest(self) -> Positions:
+        return {"0": 0}
+
+    def latest(self, start: Positions, elapsed_ms: int) -> Positions:
+        if elapsed_ms >= 1 << 40:  # asked where the input ends
+            return {"0": self._bounds[-1]}
+        return {"0": next((bound for bound in self._bounds if bound > start["0"]), self._bounds[-1])}
+
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        yield from self._table.slice(start, end - start).to_batches()
+
+
+class _Stamp(ProcessFunction):
+    """Shows the event time that rows carry."""
+
+    def process(self, event: Any, ctx: Context) -> Iterator[Any]:
+        yield (*event, ctx.timestamp)
+
+
+def _script(env: Environment, schema: Schema, epochs: Sequence[Epoch]) -> Stream:
+    """The stream of a transcript's rows on an engine.
+
+    Each epoch ends with a row that is none: it carries the watermark, and is taken out behind the source.
+    """
+    plain = pa.schema([pa.field(f.name, f.type) for f in schema.arrow])
+    extra = [pa.field(_AT, pa.int64()), pa.field(_MARK, pa.int64()), pa.field(_IS_ROW, pa.bool_())]
+    rows: list[tuple[Any, ...]] = []
+    bounds = []
+    for epoch in epochs:
+        mark = epoch.watermark_ms + (MIN_TIMESTAMP < epoch.watermark_ms < MAX_TIMESTAMP)
+        for at, row in epoch.rows:
+            rows.append((*(row[name] for name in plain.names), MIN_TIMESTAMP if at is None else at, mark, True))
+        rows.append((*[None] * len(plain), MIN_TIMESTAMP, mark, False))
+        bounds.append(len(rows))
+    whole = pa.schema([*plain, *extra])
+    source = ScriptSource(encode_rows(rows, whole, "transcript"), bounds)
+    marked = env.source(source, Schema(whole), Watermarks.monotonous(_MARK), name="script")
+    timed = marked.map_batches(_rows_only, Schema(pa.schema([*plain, extra[0]])), timestamp=_AT)
+    return timed.map_batches(partial(_columns, names=plain.names), Schema(plain))
+
+
+def _rows_only(table: pa.Table) -> pa.Table:
+    return table.filter(table[_IS_ROW]).drop_columns([_MARK, _IS_ROW])
+
+
+def _columns(table: pa.Table, names: list[str]) -> pa.Table:
+    return table.select(names)
+
+
+def _epochs(transcript: Transcript, size: int | None) -> list[Epoch]:
+    """The epochs of a whole transcript; expects and crashes do not end one."""
+    epochs: list[Epoch] = []
+    stands = Epoch()
+    pending: list[tuple[int | None, Any]] = []
+    for kind, content in transcript.actions:
+        if kind == "rows":
+            pending += content
+        elif kind in ("watermark", "clock", "end"):
+            epochs += _slices(pending, stands, size, joins_next=kind == "watermark")
+            joined = pending if kind == "watermark" and size is None else []
+            epochs.append(_moved(stands, kind, content, joined))
+            stands = Epoch([], epochs[-1].watermark_ms, epochs[-1].now_ms)
+            pending = []
+    return epochs
+
+
+def _slices(
+    rows: list[tuple[int | None, Any]], stands: Epoch, size: int | None, *, joins_next: bool
+) -> Iterator[Epoch]:
+    """Rows as epochs in which time stands still; all at once, they join the epoch of the watermark that follows."""
+    if size is None and joins_next:
+        return
+    size = size or max(1, len(rows))
+    for at in range(0, len(rows), size):
+        yield Epoch(rows[at : at + size], stands.watermark_ms, stands.now_ms)
+
+
+def _moved(stands: Epoch, kind: str, content: Any, rows: list[tuple[int | None, Any]]) -> Epoch:
+    if kind == "clock":
+        return Epoch(rows, stands.watermark_ms, max(stands.now_ms, content))
+    return Epoch(rows, max(stands.watermark_ms, MAX_TIMESTAMP if kind == "end" else content), stands.now_ms)
+
+
+def _action(given: Any) -> tuple[str, Any]:
+    if given in ("crash", "end"):
+        return given, None
+    ((kind, content),) = given.items()
+    if kind == "rows":
+        return kind, [(row.get("at"), {k: v for k, v in row.items() if k != "at"}) for row in content]
+    if kind == "expect":
+        by_output = content if isinstance(content, dict) else {MAIN: content or []}
+        return kind, {name: [_shown(row) for row in rows or []] for name, rows in by_output.items()}
+    if kind not in ("watermark", "clock"):
+        raise ValueError(f"a transcript has no action {kind!r}; it has rows, watermark, clock, crash, end and expect")
+    return kind, content
+
+
+def _shown(row: Mapping[str, Any]) -> Shown:
+    return (*(value for name, value in row.items() if name != "at"), row.get("at"))
+
+
+def _expected(transcript: Transcript) -> dict[str, list[Shown]]:
+    found: dict[str, list[Shown]] = {}
+    for kind, content in transcript.actions:
+        if kind == "expect":
+            for name, rows in content.items():
+                found.setdefault(name, []).extend(rows)
+    return found
+
+
+def _batch(rows: list[tuple[int | None, Any]], schema: Schema) -> Batch:
+    table = encode_rows([row for _, row in rows], schema.arrow, "transcript")
+    return Batch(table, np.asarray(timestamp_array([at for at, _ in rows])))
+
+
+def _compare(
+    expected: Mapping[str, list[Shown]],
+    found: Mapping[str, list[Shown]],
+    transcript: Transcript,
+    where: str,
+    *,
+    ordered: bool | None = None,
+) -> None:
+    ordered = transcript.ordered if ordered is None else ordered
+    for name in sorted({*expected, *found}):
+        wanted, got = list(expected.get(name, ())), list(found.get(name, ()))
+        if not ordered:
+            wanted, got = sorted(wanted, key=repr), sorted(got, key=repr)
+        if wanted != got:
+            raise AssertionError(f"{where}: output {name!r} must be\n  {wanted}\nand is\n  {got}")

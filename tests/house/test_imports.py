@@ -1,0 +1,162 @@
+"""Imports go down only. The table says what each part of the package may know; a new part needs a row of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "headwater"
+ROOT = "<root>"
+
+LEAVES = frozenset(
+    {"batch", "descriptors", "durable", "durations", "errors", "expressions"}
+    | {"functions", "rows", "schema", "watermarks"}
+)
+"""Single files that know only each other."""
+
+ALLOWED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(LEAVES, LEAVES),
+    "eventlog": frozenset({"durable", "errors", "rows", "schema"}),
+    "state": LEAVES,
+    "clock": LEAVES | {"state.table"},
+    "connectors": LEAVES | {"eventlog"},
+    "graph": LEAVES | {"connectors.contract"},
+    "plan": LEAVES | {"graph"},
+    "operators": LEAVES | {"clock", "graph.nodes", "state"},
+    "runtime": LEAVES | {"clock", "connectors.contract", "graph", "operators", "plan", "state"},
+    "spark": LEAVES | {"connectors.contract", "plan", "runtime", "state.changelog"},
+    # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
+    "streams": LEAVES
+    | {"clock.event_time", "connectors", "graph", "plan", "state.keys"}
+    | {"runtime.engine", "runtime.local", "runtime.steps", "spark.engine"},
+    "testing": LEAVES
+    | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
+    "demo": frozenset({ROOT}),  # it does what a user can do
+    ROOT: LEAVES | {"connectors", "eventlog", "runtime.engine", "runtime.steps", "streams", "testing"},
+}
+
+THIRD_PARTY: dict[str, frozenset[str]] = {
+    "pyspark": frozenset({"spark"}),
+    "py4j": frozenset(),
+    "pandas": frozenset(),  # pyspark needs it, we do not
+    "duckdb": frozenset({"expressions"}),
+    "sqlglot": frozenset({"expressions"}),
+    "rich": frozenset({"demo"}),
+}
+"""Where a package may be imported that is not free to import everywhere."""
+
+PRIVATE_TO_SPARK = {"_gateway", "_jc", "_jdf", "_jreader", "_jsc", "_jsparkSession", "_jvm", "_jwrite"}
+"""The JVM behind pyspark. Without it the same code can run through Spark Connect."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement: who, where, what, and whether it runs when the module is imported."""
+
+    part: str
+    place: str
+    target: str
+    at_top: bool
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return ROOT if first == "__init__" else first
+
+
+def imports(path: Path) -> Iterator[Import]:
+    tree = ast.parse(path.read_text())
+    inside = {
+        id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(f)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute"
+            bare = node.module == "headwater"
+            targets = [f"headwater.{alias.name}" for alias in node.names] if bare else [str(node.module)]
+        else:
+            continue
+        place = f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        yield from (Import(part_of(path), place, target, id(node) not in inside) for target in targets)
+
+
+def own(found: Import) -> str | None:
+    """The part of Headwater that is imported, if it is one: `state.table`, `errors`, or the root."""
+    head, _, rest = found.target.partition(".")
+    return (rest or ROOT) if head == "headwater" else None
+
+
+def allows(rule: frozenset[str], target: str) -> bool:
+    return any(target == good or target.startswith(f"{good}.") for good in rule)
+
+
+ALL = [found for path in modules() for found in imports(path)]
+
+
+def test_every_part_has_a_row_and_every_row_a_part() -> None:
+    assert {part_of(path) for path in modules()} == set(ALLOWED)
+
+
+@pytest.mark.parametrize("part", sorted(ALLOWED))
+def test_part_imports_only_what_it_may_know(part: str) -> None:
+    rule = ALLOWED[part] | ({part} if part != ROOT else set())
+    wrong = [
+        f"{found.place} imports {target}"
+        for found in ALL
+        if found.part == part and (target := own(found)) is not None and not allows(rule, target)
+    ]
+    assert wrong == []
+
+
+def test_the_table_itself_has_no_cycle() -> None:
+    packages = {part: {good.partition(".")[0] for good in rule} - {part} for part, rule in ALLOWED.items()}
+    leaf_free = {part: goods - LEAVES for part, goods in packages.items() if part not in LEAVES}
+    TopologicalSorter(leaf_free).prepare()
+
+
+def test_leaves_do_not_import_each_other_in_circles() -> None:
+    known = {leaf: {own(found) or "" for found in ALL if found.part == leaf and found.at_top} for leaf in LEAVES}
+    TopologicalSorter({leaf: goods & LEAVES for leaf, goods in known.items()}).prepare()
+
+
+@pytest.mark.parametrize("library", sorted(THIRD_PARTY))
+def test_library_is_imported_only_where_it_belongs(library: str) -> None:
+    wrong = [
+        found.place
+        for found in ALL
+        if found.target.partition(".")[0] == library and found.part not in THIRD_PARTY[library]
+    ]
+    assert wrong == []
+
+
+def test_the_spark_engine_is_imported_only_when_a_job_asks_for_it() -> None:
+    known = [found for found in ALL if found.target.startswith("headwater.spark") and found.part != "spark"]
+    assert known
+    assert [found.place for found in known if found.at_top] == []
+
+
+def test_nothing_reaches_for_the_jvm() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno} {name}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (name := _name(node)) in PRIVATE_TO_SPARK
+    ]
+    assert wrong == []
+
+
+def _name(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

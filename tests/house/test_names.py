@@ -1,0 +1,55 @@
+"""A file is the noun it holds, a class says what it is, and neither grows without end."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+FOLDERS = ("src", "tests", "bench", "examples", "tools")
+FILES = sorted(path for folder in FOLDERS for path in (PROJECT / folder).rglob("*.py"))
+SOURCES = [path for path in FILES if path.is_relative_to(PROJECT / "src")]
+
+EMPTY_WORDS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "impl", "base", "abstract"}
+"""Names that say nothing about what is inside."""
+
+SOFT_LINES, HARD_LINES = 400, 600
+
+LONGER_THAN_SOFT = {
+    "src/headwater/errors.py": "every error text in one place: one read shows what a user can meet",
+    "src/headwater/state/memory.py": "the five kinds of state share their entries and are read together",
+}
+"""Source files over the soft limit, each with its reason."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_module_name_says_what_is_inside(path: Path) -> None:
+    parts = path.relative_to(PROJECT).with_suffix("").parts
+    words = {word for part in parts for word in part.strip("_").split("_")}
+    assert not words & EMPTY_WORDS
+
+
+def test_no_class_is_called_base_or_abstract() -> None:
+    wrong = [
+        f"{path.relative_to(PROJECT)}:{node.lineno} {node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and re.match(r"_*(Base|Abstract)(?![a-z])|\w+(Base|Impl)$", node.name)
+    ]
+    assert wrong == []
+
+
+def test_no_file_is_longer_than_the_hard_limit() -> None:
+    assert [name for name, lines in _lines(FILES).items() if lines > HARD_LINES] == []
+
+
+def test_source_files_over_the_soft_limit_have_a_reason() -> None:
+    long = {name for name, lines in _lines(SOURCES).items() if lines > SOFT_LINES}
+    assert long == set(LONGER_THAN_SOFT), "split the file, or give its reason here; take out a file that has shrunk"
+
+
+def _lines(paths: list[Path]) -> dict[str, int]:
+    return {str(path.relative_to(PROJECT)): len(path.read_text().splitlines()) for path in paths}

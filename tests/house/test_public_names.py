@@ -1,0 +1,91 @@
+"""The public names: exactly these, light to import, and documented."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import headwater as hw
+
+PUBLIC = [
+    "AggregateFunction",
+    "AggregatingState",
+    "ChangelogError",
+    "Context",
+    "DurationError",
+    "Environment",
+    "EpochStep",
+    "EventLog",
+    "GraphError",
+    "HeadwaterError",
+    "JavaMissing",
+    "Job",
+    "JobError",
+    "JobStatus",
+    "KeyedProcessFunction",
+    "KeyedStream",
+    "ListState",
+    "LogError",
+    "MapState",
+    "OutputTag",
+    "ProcessFunction",
+    "PublishError",
+    "ReducingState",
+    "Retention",
+    "RowError",
+    "Schema",
+    "SchemaError",
+    "SourceError",
+    "StateError",
+    "Step",
+    "Stream",
+    "Timer",
+    "UserCodeError",
+    "ValueState",
+    "Watermarks",
+    "connectors",
+    "testing",
+]
+"""A name added here is a promise; a name taken away breaks somebody's program. Say so in CHANGELOG.md."""
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert hw.__all__ == PUBLIC
+    assert [name for name in PUBLIC if not hasattr(hw, name)] == []
+
+
+def test_importing_headwater_does_not_import_pyspark() -> None:
+    code = "import sys, headwater; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_public_class_and_function_has_a_docstring() -> None:
+    assert [name for name, thing in _public(hw, "hw") if not (thing.__doc__ or "").strip()] == []
+
+
+def test_every_public_method_has_a_docstring_or_inherits_one() -> None:
+    without = {
+        f"{name}.{method}"
+        for name, cls in _public(hw, "hw")
+        if isinstance(cls, type) and not issubclass(cls, Exception)
+        for method, thing in vars(cls).items()
+        if not method.startswith("_") and _is_code(thing) and not inspect.getdoc(getattr(cls, method))
+    }
+    assert not without
+
+
+def _public(module: ModuleType, path: str) -> Iterator[tuple[str, object]]:
+    """Every class and function behind the `__all__` of a module and of the modules in it."""
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if isinstance(thing, ModuleType):
+            yield from _public(thing, f"{path}.{name}")
+        elif inspect.isclass(thing) or inspect.isfunction(thing):
+            yield f"{path}.{name}", thing
+
+
+def _is_code(thing: object) -> bool:
+    return inspect.isfunction(thing) or isinstance(thing, property | classmethod | staticmethod)
