@@ -38,7 +38,7 @@ class Source(ABC):
 
     @abstractmethod
     def latest(self, start: Positions, elapsed_ms: int) -> Positions:
-        """Where each split ends at this moment; `elapsed_ms` is the time since the last epoch, for sources with a rate."""
+        """Where each split ends at this moment; `elapsed_ms` is the time since the job first started."""
 
     @abstractmethod
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:

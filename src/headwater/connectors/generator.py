@@ -38,14 +38,14 @@ class GeneratorSource(Source):
         return {str(i): 0 for i in range(self._splits)}
 
     def latest(self, start: Positions, elapsed_ms: int) -> Positions:
-        return {split: self._end(int(split), at, elapsed_ms) for split, at in start.items()}
+        return {split: max(at, self._end(int(split), elapsed_ms)) for split, at in start.items()}
 
-    def _end(self, split: int, at: int, elapsed_ms: int) -> int:
+    def _end(self, split: int, elapsed_ms: int) -> int:
         share = None if self._count is None else len(range(split, self._count, self._splits))
         if self._rate is None:
             assert share is not None
             return share
-        reached = at + max(1, int(self._rate * elapsed_ms / 1000 / self._splits))
+        reached = int(self._rate * elapsed_ms / 1000 / self._splits)
         return reached if share is None else min(reached, share)
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:

@@ -32,7 +32,7 @@ class SplitRange:
 def first_offset(plan: JobPlan, now_ms: int) -> Offset:
     """The offset before the first epoch, which is epoch 0."""
     positions = {plan.graph.uid(node): node.source.earliest() for node in plan.sources()}
-    return {"epoch": 0, "now_ms": now_ms, "end": False, "positions": positions}
+    return {"epoch": 0, "started_ms": now_ms, "now_ms": now_ms, "end": False, "positions": positions}
 
 
 def next_offset(
@@ -47,13 +47,13 @@ def next_offset(
     for node in plan.sources():
         uid = plan.graph.uid(node)
         begin: Positions = start["positions"][uid]
-        latest = node.source.latest(begin, now_ms - start["now_ms"])
+        latest = node.source.latest(begin, now_ms - start["started_ms"])
         goal = latest if targets is None else targets[uid]
         ceiling = {split: min(latest[split], goal[split]) for split in latest if split in goal}
         reached = _within(begin, ceiling, max_rows)
         positions[uid] = reached
         done = done and (targets is not None or node.source.bounded) and reached == goal
-    return {"epoch": start["epoch"] + 1, "now_ms": now_ms, "end": done, "positions": positions}
+    return {**start, "epoch": start["epoch"] + 1, "now_ms": now_ms, "end": done, "positions": positions}
 
 
 def end_positions(plan: JobPlan) -> dict[str, Positions]:

@@ -44,7 +44,11 @@ class Environment:
         key_groups: int = DEFAULT_KEY_GROUPS,
         max_rows_per_epoch: int = 1_000_000,
     ) -> None:
-        """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process."""
+        """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
+
+        `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
+        each source gives to one epoch.
+        """
         if not name or not all(c.isalnum() or c in "_-." for c in name):
             raise GraphError.bad_argument(
                 "environment", "needs a name of letters, digits, _, - and .", name, "rename it"

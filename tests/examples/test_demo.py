@@ -1,0 +1,172 @@
+"""The demo without Spark: its events, the truth about them, its job on the local engine, and a check that sees faults."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+
+import pyarrow.compute as pc
+import pytest
+
+from headwater.demo import __main__ as story
+from headwater.demo import events, process
+from headwater.demo.check import compare, compare_clicks, compare_sales, read
+from headwater.demo.job import build
+
+COUNT = 2_000
+
+
+@pytest.fixture(scope="module")
+def happened():
+    return events.generate(COUNT)
+
+
+@pytest.fixture(scope="module")
+def truth(happened):
+    return events.truth_of(happened)
+
+
+@pytest.fixture(scope="module")
+def folder(happened, tmp_path_factory):
+    """What the job makes of the events, on the local engine, in several epochs."""
+    folder = tmp_path_factory.mktemp("demo")
+    events.write_log(happened, folder / "log")
+    build(folder, 300, engine="local").run(bounded=True)
+    return folder
+
+
+def test_same_seed_gives_same_events(happened):
+    assert happened == events.generate(COUNT)
+    assert happened != events.generate(COUNT, seed=2)
+
+
+def test_events_are_half_clicks_half_orders_with_unique_ids(happened):
+    assert len(happened) == COUNT
+    assert len(happened.clicks) == len(happened.orders) == COUNT // 2
+    assert pc.count_distinct(happened.clicks["id"]).as_py() == COUNT // 2
+
+
+def test_truth_counts_every_event_once(happened, truth):
+    assert sum(one.total for one in truth.clicks.values()) == len(happened.clicks)
+    assert sum(len(one.ids) for one in truth.sales.values()) == len(happened.orders)
+    assert sum(one.total for one in truth.sales.values()) == pc.sum(happened.orders["cents"]).as_py()
+
+
+def test_job_is_exact(folder, truth):
+    clicks, sales = compare_clicks(folder / "clicks", truth), compare_sales(folder / "sales", truth)
+    assert clicks.exact
+    assert sales.exact
+    total = sales.total()
+    assert (total.events, total.rows, total.lost, total.doubled) == (1_000, 1_000, 0, 0)
+    assert total.expected == total.found
+
+
+@pytest.fixture
+def rows(folder):
+    return list(read(folder / "sales", ["product", "id", "orders", "cents"]))
+
+
+def test_lost_row_is_found(rows, truth):
+    key = rows.pop(500)[0]
+    found = compare(rows, truth.sales)
+    assert not found.exact
+    assert [(line.key, line.lost, line.doubled) for line in found.lines if not line.exact] == [(key, 1, 0)]
+    assert found.total().lost == 1
+
+
+def test_doubled_row_is_found(rows, truth):
+    rows.append(rows[500])
+    found = compare(rows, truth.sales)
+    assert not found.exact
+    assert found.lines[0].key == rows[500][0]
+    assert (found.lines[0].lost, found.lines[0].doubled) == (0, 1)
+
+
+def test_one_lost_and_one_doubled_row_do_not_make_up_for_each_other(rows, truth):
+    key = rows[500][0]
+    same_key = [at for at, row in enumerate(rows) if row[0] == key]
+    rows[same_key[0]] = rows[same_key[1]]
+    found = compare(rows, truth.sales)
+    assert (found.total().lost, found.total().doubled, found.total().rows) == (1, 1, 1_000)
+
+
+def test_wrong_total_is_found(rows, truth):
+    last = max((row for row in rows if row[0] == rows[0][0]), key=lambda row: row[2])
+    rows[rows.index(last)] = (*last[:3], last[3] + 1)
+    assert [line.found - line.expected for line in compare(rows, truth.sales).lines if not line.exact] == [1]
+
+
+def test_count_that_started_again_is_found(rows, truth):
+    """As if state had been lost: every event once, but numbered from 1 twice."""
+    key = rows[0][0]
+    mine = sorted((row for row in rows if row[0] == key), key=lambda row: row[2])
+    again = [(k, i, n - 5 if 5 < n < len(mine) else n, t) for k, i, n, t in mine]
+    found = compare([row for row in rows if row[0] != key] + again, truth.sales)
+    assert not found.exact
+    assert (found.total().lost, found.total().doubled) == (0, 0)
+
+
+def test_unknown_key_and_missing_key_are_found(rows, truth):
+    key = rows[0][0]
+    found = compare([("nobody", *row[1:]) if row[0] == key else row for row in rows], truth.sales)
+    assert {line.key for line in found.lines if not line.exact} == {key, "nobody"}
+
+
+def test_wrong_lines_come_first(rows, truth):
+    quiet = min(truth.sales, key=lambda key: len(truth.sales[key].ids))
+    found = compare([row for row in rows if row[0] != quiet], truth.sales)
+    assert found.lines[0].key == quiet
+    assert found.lines[0].rows == 0
+
+
+def test_standing_of_a_new_folder(tmp_path):
+    assert process.standing(tmp_path) == process.Standing(epoch=-1, events=0, planned=-1, committed=-1, staged=0)
+
+
+def test_standing_is_read_from_the_folder(tmp_path):
+    outbox, staging = tmp_path / "job" / "outbox", tmp_path / "clicks" / "_headwater" / "staging"
+    offsets, commits = tmp_path / "job" / "checkpoint" / "offsets", tmp_path / "job" / "checkpoint" / "commits"
+    for folder in (outbox, staging, offsets, commits):
+        folder.mkdir(parents=True)
+    positions = {"clicks": {"0": 10, "1": 20}, "orders": {"0": 5}}
+    (outbox / "published.json").write_text(json.dumps({"epoch": 9, "end": False, "positions": positions}))
+    for name in ("0000000009-clicks-a.parquet", "0000000010-clicks-b.parquet"):
+        (staging / name).touch()
+    for number in (9, 10):
+        (offsets / str(number)).touch()
+        (offsets / f".{number}.crc").touch()
+    (commits / "9").touch()
+    now = process.standing(tmp_path)
+    assert now == process.Standing(epoch=9, events=35, planned=10, committed=9, staged=1)
+    assert "epoch 10 was under way with 1 files staged" in story._left_behind(now)
+    assert "committed" in story._left_behind(dataclasses.replace(now, committed=10))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_kill_reaches_processes_that_left_the_group(tmp_path, monkeypatch):
+    """As Spark's Python workers do."""
+    script = (
+        "import os, time; pid = os.fork(); pid or os.setpgid(0, 0); pid or print('ready', flush=True); time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: child)
+    job = process.JobProcess(tmp_path, 1)
+    assert child.stdout is not None
+    with child.stdout:
+        assert child.stdout.readline() == b"ready\n"
+        assert job.kill() == 2
+    assert job.exit_code() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("arguments", [["--events", "10"], ["--kills", "-1"], ["--folder", "{used}"]])
+def test_bad_arguments_are_refused(arguments, tmp_path, monkeypatch, capsys):
+    (tmp_path / "something").touch()
+    given = [str(tmp_path) if argument == "{used}" else argument for argument in arguments]
+    monkeypatch.setattr(sys, "argv", ["demo", *given])
+    with pytest.raises(SystemExit) as ended:
+        story.main()
+    assert ended.value.code == 2
+    assert arguments[0] in capsys.readouterr().err
