@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def headwater_epochs(spark: SparkSession, folder: Path, count: int) -> list[floa
         time.sleep(0.05)
     job.stop()
     times = [committed[epoch] for epoch in sorted(committed)]
-    return [after - before for before, after in zip(times, times[1:], strict=False)]
+    return [after - before for before, after in pairwise(times)]
 
 
 def spark_epochs(spark: SparkSession, folder: Path, count: int) -> list[float]:
@@ -74,7 +75,7 @@ def spark_epochs(spark: SparkSession, folder: Path, count: int) -> list[float]:
     while len(started) <= count:
         time.sleep(0.05)
     query.stop()
-    return [after - before for before, after in zip(started, started[1:], strict=False)]
+    return [after - before for before, after in pairwise(started)]
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """A count-and-sum process function per record: Headwater beside Spark's transformWithState (Row), same events, same run.
 
-Both read the same events in epochs of the same size and keep a count and a sum for each of 100,000 keys. The first epoch
-of each side warms it up and is not counted.
+Both read the same events in epochs of the same size and keep a count and a sum for each of 100,000 keys. The first two
+epochs of each side warm it up and are not counted.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import headwater as hw
 from headwater.spark.session import JOB_CONFIG, LOCAL_FILES_CONFIG, local_session
 
 OUT = "user long, n long, total double"
+WARM_UP = 2
+"""Epochs of each side that are not counted."""
 
 
 class CountAndSum(hw.KeyedProcessFunction):
@@ -45,7 +47,7 @@ class SparkCountAndSum(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("state", "n long, total double")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         n, total = self._state.get() or (0, 0.0)
         for row in rows:
             n, total = n + 1, total + row.amount
@@ -57,21 +59,25 @@ class SparkCountAndSum(StatefulProcessor):
 
 
 def headwater_rate(log: Path, folder: Path, rows_per_epoch: int) -> float:
-    """Rows per second from the first epoch's publication to the last's."""
+    """Rows per second from the publication of the last epoch of the warm-up to that of the last one."""
     env = hw.Environment("bench", job_dir=folder / "job", max_rows_per_epoch=rows_per_epoch)
     source = hw.connectors.log(log, "events")
     env.source(source, SCHEMA, hw.Watermarks.bounded("ts", "2 s")).key_by("user").process(CountAndSum(), OUT).sink(
         hw.connectors.files(folder / "out")
     )
     published: dict[int, float] = {}
-    job = env.run(bounded=True, on_step=lambda step, epoch: published.update({epoch: time.perf_counter()}))
+
+    def on_step(step: hw.EpochStep, epoch: int) -> None:
+        if step is hw.EpochStep.CLEANED:
+            published[epoch] = time.perf_counter()
+
+    job = env.run(bounded=True, on_step=on_step)
     rows = job.status().steps["source"]["rows_in"]
-    last = max(published)
-    return (rows - rows_per_epoch) / (published[last] - published[0])
+    return (rows - WARM_UP * rows_per_epoch) / (published[max(published)] - published[WARM_UP - 1])
 
 
 def spark_rate(spark: SparkSession, events: Path, folder: Path, files_per_epoch: int) -> float:
-    """Rows per second over all batches but the first."""
+    """Rows per second over all batches after the warm-up."""
     own = spark.newSession()
     for name, value in {**JOB_CONFIG, **LOCAL_FILES_CONFIG, "spark.sql.shuffle.partitions": "2"}.items():
         own.conf.set(name, value)
@@ -81,15 +87,15 @@ def spark_rate(spark: SparkSession, events: Path, folder: Path, files_per_epoch:
     writer = counted.writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
-    batches = [p for p in query.recentProgress if p.numInputRows][1:]
+    batches = [p for p in query.recentProgress if p.numInputRows][WARM_UP:]
     return sum(p.numInputRows for p in batches) / (sum(p.durationMs["triggerExecution"] for p in batches) / 1000)
 
 
 def main() -> None:
     """Measure both sides and print the ratio."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--epochs", type=int, default=8, help="epochs for Headwater")
-    options.add_argument("--spark-epochs", type=int, default=2, help="epochs for Spark (much slower)")
+    options.add_argument("--epochs", type=int, default=10, help="epochs for Headwater")
+    options.add_argument("--spark-epochs", type=int, default=4, help="epochs for Spark (much slower)")
     options.add_argument("--rows-per-epoch", type=int, default=250_000)
     options.add_argument("--keys", type=int, default=100_000)
     args = options.parse_args()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import duckdb
     from sqlglot import exp
 
+_DIALECT = "databricks"
+"""sqlglot's name for Spark SQL in ANSI mode, the default since Spark 4: a cast that fails is an error, not a null."""
 TIMESTAMP_COLUMN = "__ts"
 """The hidden column with a row's event time, carried through a query untouched."""
 
@@ -86,8 +88,17 @@ def _parse(text: str, schema: Schema, step: str) -> exp.Expression:
     from sqlglot.errors import SqlglotError
 
     refused = (exp.Subquery, exp.Select, exp.AggFunc, exp.Window, exp.Command, exp.DDL, exp.DML, exp.Placeholder)
+    changing = (
+        exp.Rand,
+        exp.Randn,
+        exp.Uuid,
+        exp.CurrentTimestamp,
+        exp.CurrentDate,
+        exp.CurrentTime,
+        exp.CurrentDatetime,
+    )
     try:
-        parsed = sqlglot.parse(text, dialect="spark")
+        parsed = sqlglot.parse(text, dialect=_DIALECT)
     except SqlglotError as error:
         raise SchemaError.does_not_fit(step, f"cannot read {text!r}: {error}", "correct the SQL expression") from None
     if len(parsed) != 1 or parsed[0] is None or parsed[0].find(*refused):
@@ -97,6 +108,12 @@ def _parse(text: str, schema: Schema, step: str) -> exp.Expression:
             "aggregates, subqueries and statements are not for select and where",
         )
     expression = parsed[0]
+    if expression.find(*changing):
+        raise SchemaError.does_not_fit(
+            step,
+            f"{text!r} gives another value each time, so a replay would differ",
+            "use a column, or ctx.now in a function",
+        )
     assert isinstance(expression, exp.Expression)
     known = {name.lower(): name for name in schema.names}
     for column in expression.find_all(exp.Column):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shlex
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -45,8 +50,7 @@ def local_session(parallelism: int, config: dict[str, str]) -> SparkSession:
     if active is not None:
         return active
     os.environ["JAVA_HOME"] = str(find_java())
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # workers import what the driver can
+    os.environ.setdefault("PYSPARK_PYTHON", str(_worker_launcher()))
     builder = SparkSession.builder.appName("headwater").master(f"local[{parallelism},3]")
     for name, value in {**LOCAL_CONFIG, **config}.items():
         builder = builder.config(name, value)
@@ -63,3 +67,19 @@ def job_session(session: SparkSession, parallelism: int, config: dict[str, str])
         if name.startswith("spark.sql."):
             own.conf.set(name, value)
     return own
+
+
+def _worker_launcher() -> Path:
+    """A script that starts this Python for a worker, with the driver's import path.
+
+    Spark puts its `pyspark.zip` in front of a worker's import path, and Python compiles what it imports from a zip anew in
+    each process: two seconds for each of the half dozen processes that a job starts with. The installed package has its
+    bytecode; and a worker can so import whatever the driver can.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="headwater-python-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    launcher = folder / "python"
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    launcher.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(path)} exec {shlex.quote(sys.executable)} "$@"\n')
+    launcher.chmod(0o755)
+    return launcher

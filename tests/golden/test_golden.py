@@ -1,0 +1,141 @@
+"""Texts and bytes that must not change by accident, as files beside this one.
+
+After a change on purpose, write them anew with `HEADWATER_WRITE_GOLDEN=1 pytest tests/golden` and read the difference in
+the commit. A changed `changelog_v1_*.hex` means, unless pyarrow itself has changed how it writes, that stored state of
+format version 1 cannot be read any more: raise the version in `state/changelog.py` and add files for it instead, keeping
+the old ones readable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headwater as hw
+from headwater.batch import Batch, timestamp_array
+from headwater.plan.levels import plan_job
+from headwater.rows import encode_rows
+from headwater.runtime.host import LevelHost
+from headwater.runtime.outlet import Outlet
+from headwater.runtime.payload import EpochFacts
+from headwater.schema import Schema
+from headwater.state import changelog
+
+HERE = Path(__file__).parent
+EVENTS = "user string, amount decimal(10,2), at timestamp, tags array<string>"
+
+
+def matches_golden(name: str, found: str) -> None:
+    path = HERE / name
+    if os.environ.get("HEADWATER_WRITE_GOLDEN"):
+        path.write_text(found + "\n")
+        pytest.skip(f"wrote {name}")
+    assert found + "\n" == path.read_text()
+
+
+class Totals(hw.KeyedProcessFunction):
+    total = hw.ValueState("decimal(20,2)")
+    tags = hw.MapState("string", "bigint")
+    recent = hw.ListState("timestamp")
+    late = hw.OutputTag("late", EVENTS)
+
+
+class PerTag(hw.KeyedProcessFunction):
+    largest = hw.ReducingState("bigint", reduce=max)
+
+
+class Check(hw.ProcessFunction):
+    bad = hw.OutputTag("bad", "why string")
+
+
+def first_letter(row: Any) -> str:
+    return str(row.user[:1])
+
+
+def rich_graph() -> hw.Environment:
+    env = hw.Environment("orders", engine="local", parallelism=4, key_groups=64)
+    web = env.from_rows([], EVENTS, hw.Watermarks.bounded("at", "5 s"), name="web").with_uid("web")
+    shop = env.from_rows([], EVENTS, hw.Watermarks.monotonous("at"), name="shop")
+    checked = web.union(shop).where("amount > 0").process(Check(), EVENTS)
+    totals = checked.key_by("user").process(Totals(), "user string, tag string, n bigint").with_uid("totals")
+    tags = totals.select("tag", "n").key_by("tag", "n").process(PerTag(), "tag string, n bigint")
+    letters = checked.key_by(first_letter, type="string").process(PerTag(), "tag string, n bigint", name="letters")
+    tags.union(letters).rebalance().map(lambda r: r).sink(hw.connectors.memory(), name="tags").with_uid("tags-out")
+    totals.broadcast().filter(lambda r: True).sink(hw.connectors.memory())
+    totals.side_output(Totals.late).global_().sink(hw.connectors.memory(), name="late")
+    checked.side_output(Check.bad).sink(hw.connectors.console(), name="bad")
+    return env
+
+
+def test_a_rich_graph_describes_itself() -> None:
+    matches_golden("describe.txt", rich_graph().describe())
+
+
+def test_a_rich_graph_explains_its_levels() -> None:
+    matches_golden("explain.txt", rich_graph().explain())
+
+
+class Keeper(hw.KeyedProcessFunction):
+    """One of each kind of state, and timers in both domains."""
+
+    value = hw.ValueState("struct<a:decimal(10,2),b:timestamp>")
+    list = hw.ListState("string")
+    map = hw.MapState("int", "double")
+    reducing = hw.ReducingState("bigint", reduce=max)
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        if event.n < 0:
+            self.map.remove(3)
+            self.list.clear()
+            ctx.timers.delete_event_time(100)
+        else:
+            self.value.set({"a": event.n, "b": event.at})
+            self.list.add_all([ctx.key, "x"])
+            self.map.put_all({3: 1.5, event.n: -0.25})
+            self.reducing.add(event.n)
+            ctx.timers.event_time(100)
+            ctx.timers.processing_time(200 + event.n)
+        return iter(())
+
+
+def records() -> dict[str, bytes]:
+    """The base and the delta of a fixed state: two epochs on one host."""
+    from datetime import UTC, datetime
+
+    env = hw.Environment("golden", engine="local", parallelism=1)
+    schema = Schema.of("k string, n int, at timestamp")
+    env.from_rows([], schema).key_by("k").process(Keeper(), "k string").sink(hw.connectors.memory())
+    plan = plan_job(env.graph, 1, 128)
+    host, outlet = LevelHost(plan, 1, 0), Outlet.behind(plan, plan.sources()[0])
+    at = datetime(1969, 7, 20, 20, 17, 40, tzinfo=UTC)
+    found = {}
+    for epoch, rows in enumerate([[("a", 1, at), ("ü", 7, None)], [("a", -1, at), ("c", 5, at)]]):
+        outlet.begin(EpochFacts(epoch, 50), "rows/0", 0)
+        outlet.emit(None, Batch(encode_rows(rows, schema.arrow, "rows"), timestamp_array([10, 20])))
+        host.run([data for _, data in outlet.finish(epoch * 10)])
+        found["delta" if epoch else "base"] = host.delta() if epoch else host.base()
+    return found
+
+
+def hexadecimal(record: bytes) -> str:
+    text = record.hex()
+    return "\n".join(text[at : at + 120] for at in range(0, len(text), 120))
+
+
+@pytest.mark.parametrize("kind", ["base", "delta"])
+def test_records_of_version_1_are_the_same_bytes(kind: str) -> None:
+    matches_golden(f"changelog_v1_{kind}.hex", hexadecimal(records()[kind]))
+
+
+def test_stored_records_of_version_1_can_be_read() -> None:
+    """Whatever the bytes written today are, the bytes written then must give the same state."""
+    stored = {kind: bytes.fromhex((HERE / f"changelog_v1_{kind}.hex").read_text()) for kind in ("base", "delta")}
+    for kind, record in records().items():
+        meta, sections = changelog.unpack(stored[kind])
+        meta_now, sections_now = changelog.unpack(record)
+        assert meta == meta_now
+        assert [(u, s, t.to_pylist()) for u, s, t in sections] == [(u, s, t.to_pylist()) for u, s, t in sections_now]

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headwater as hw
+from headwater.plan.levels import JobPlan, plan_job
+from headwater.runtime.folder import JobFolder
+
+
+class Count(hw.KeyedProcessFunction):
+    seen = hw.ValueState("bigint")
+
+
+class Other(hw.KeyedProcessFunction):
+    seen = hw.ListState("bigint")
+
+
+def plan_of(
+    function: Any = None, *, parallelism: int = 2, groups: int = 128, uid: str = "count", key: str = "k"
+) -> JobPlan:
+    env = hw.Environment("folder", engine="local")
+    stream = env.from_rows([], "k string, n long").key_by(key).process(function or Count(), "k string").with_uid(uid)
+    stream.sink(hw.connectors.memory())
+    return plan_job(env.graph, parallelism, groups)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[JobFolder]:
+    folder = JobFolder(tmp_path / "job")
+    folder.claim(plan_of())
+    yield folder
+    folder.close()
+
+
+def test_one_process_at_a_time_has_the_folder(folder: JobFolder) -> None:
+    with pytest.raises(hw.JobError, match="is in use by another process"):
+        JobFolder(folder.path)
+    folder.close()
+    JobFolder(folder.path).close()
+
+
+def test_the_same_program_comes_back_as_the_same_job(folder: JobFolder) -> None:
+    assert not folder.resumed
+    folder.close()
+    again = JobFolder(folder.path)
+    again.claim(plan_of())
+    assert again.resumed
+    assert again.job_id == folder.job_id
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("other", "fact"),
+    [
+        ({"parallelism": 3}, "parallelism was 2, is 3"),
+        ({"groups": 64}, "key groups was 128, is 64"),
+        ({"uid": "renamed"}, "step 'count' is gone; step 'renamed' is new"),
+        ({"function": Other()}, "step 'count' was .*value.*, is .*list"),
+        ({"key": "n"}, "step 'count' was .*string.*, is .*bigint"),
+    ],
+)
+def test_a_program_of_another_shape_is_refused(folder: JobFolder, other: dict[str, Any], fact: str) -> None:
+    folder.close()
+    again = JobFolder(folder.path)
+    with pytest.raises(hw.JobError, match=f"was written by a program of another shape: {fact}"):
+        again.claim(plan_of(**other))
+    again.close()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"id": "x"}'])
+def test_a_damaged_note_is_told(folder: JobFolder, content: str) -> None:
+    (folder.path / "job.json").write_text(content)
+    with pytest.raises(hw.JobError, match=r"job\.json cannot be read"):
+        folder.claim(plan_of())

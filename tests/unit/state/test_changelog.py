@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.errors import ChangelogError
+from headwater.state import changelog
+from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up, pack, pieces, unpack
+
+
+class Total:
+    """A working copy that is one number; a delta adds to it."""
+
+    def __init__(self) -> None:
+        self.sequence, self.token = 0, None
+        self.number = self.told = 0
+        self.applied: list[bytes] = []
+
+    def add(self, n: int) -> None:
+        self.number += n
+
+    def reset(self) -> None:
+        self.number = self.told = 0
+        self.applied = []
+
+    def apply(self, record: bytes) -> None:
+        kind, number = record.decode().split()
+        self.number = int(number) + (self.number if kind == "delta" else 0)
+        self.told = self.number
+        self.applied.append(record)
+
+    def delta(self) -> bytes:
+        record = f"delta {self.number - self.told}".encode()
+        self.told = self.number
+        return record
+
+    def base(self) -> bytes:
+        self.told = self.number
+        return f"base {self.number}".encode()
+
+
+def epoch(copy: Any, store: MemoryRecordStore, n: int, token: str) -> None:
+    head = catch_up(copy, store, "here")
+    assert head == store.head()
+    copy.token = None
+    copy.add(n)
+    append(copy, store, head, token)
+
+
+@pytest.fixture
+def store() -> MemoryRecordStore:
+    """Five epochs: a base and four deltas."""
+    store = MemoryRecordStore()
+    copy = Total()
+    for n in range(1, 6):
+        epoch(copy, store, n, f"t{n}")
+    return store
+
+
+def test_a_current_copy_reads_nothing(store: MemoryRecordStore) -> None:
+    copy = Total()
+    copy.sequence, copy.token, copy.number = 5, "t5", 15  # type: ignore[assignment]
+    catch_up(copy, store, "here")
+    assert (copy.number, copy.applied) == (15, [])
+
+
+def test_a_copy_behind_reads_just_what_it_lacks(store: MemoryRecordStore) -> None:
+    copy = Total()
+    copy.sequence, copy.token, copy.number = 3, "t3", 6  # type: ignore[assignment]
+    catch_up(copy, store, "here")
+    assert (copy.number, copy.applied) == (15, [b"delta 4", b"delta 5"])
+    assert (copy.sequence, copy.token) == (5, "t5")
+
+
+@pytest.mark.parametrize(("sequence", "token"), [(3, "other"), (5, "other"), (6, "t6"), (9, "t5x"), (0, None)])
+def test_a_copy_of_unknown_token_is_rebuilt(store: MemoryRecordStore, sequence: int, token: str | None) -> None:
+    copy = Total()
+    copy.sequence, copy.token, copy.number = sequence, token, 999  # type: ignore[assignment]
+    catch_up(copy, store, "here")
+    assert (copy.number, len(copy.applied)) == (15, 5)
+
+
+def test_a_copy_whose_records_are_compacted_away_is_rebuilt(
+    store: MemoryRecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = Total()
+    behind.sequence, behind.token, behind.number = 3, "t3", 6  # type: ignore[assignment]
+    monkeypatch.setattr(changelog, "is_compaction_due", lambda head: True)
+    epoch(Total(), store, 6, "t6")
+    assert [store.read(n) for n in range(1, 7)] == [None] * 5 + [b"base 21"]
+    catch_up(behind, store, "here")
+    assert (behind.number, behind.applied) == (21, [b"base 21"])
+
+
+def test_a_copy_without_anything_committed_starts_anew() -> None:
+    copy = Total()
+    copy.sequence, copy.token, copy.number = 1, "of an attempt that failed", 5  # type: ignore[assignment]
+    catch_up(copy, MemoryRecordStore(), "here")
+    assert (copy.number, copy.sequence, copy.token) == (0, 0, None)
+
+
+def test_a_missing_record_is_an_error_that_says_which(store: MemoryRecordStore) -> None:
+    store.remove(4)
+    copy = Total()
+    with pytest.raises(ChangelogError, match="stored state of level 1, subtask 0 lacks sequence 4"):
+        catch_up(copy, store, "level 1, subtask 0")
+    assert copy.token is None
+
+
+def test_the_first_record_is_a_base(store: MemoryRecordStore) -> None:
+    assert store.read(1) == b"base 1"
+    assert store.head() == Head(5, "t5", 1, len(b"base 1"), 4 * len(b"delta 2"))
+
+
+@pytest.mark.parametrize(
+    ("head", "due"),
+    [
+        (Head(2, "t", 1, 10, 100), False),
+        (Head(2, "t", 1, 10, 1 << 20), True),
+        (Head(2, "t", 1, 1 << 20, 1 << 20), False),
+        (Head(2, "t", 1, 1 << 20, 3 << 20), True),
+        (Head(4096, "t", 1, 1 << 30, 0), False),
+        (Head(4097, "t", 1, 1 << 30, 0), True),
+    ],
+)
+def test_compaction_is_due_when_reading_the_deltas_costs_more_than_the_base(head: Head, due: bool) -> None:
+    assert changelog.is_compaction_due(head) is due
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), st.booleans()), min_size=1, max_size=20))
+def test_any_turn_of_workers_and_compactions_keeps_the_total(turns: list[tuple[int, int, bool]]) -> None:
+    store, copies = MemoryRecordStore(), [Total(), Total(), Total()]
+    for number, (worker, n, compact) in enumerate(turns):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(changelog, "is_compaction_due", lambda head, due=compact: due)
+            epoch(copies[worker], store, n, f"t{number}")
+        assert copies[worker].number == sum(n for _, n, _ in turns[: number + 1])
+
+
+def test_a_record_comes_back() -> None:
+    tables = [("one", "a", pa.table({"x": [1, None]})), ("two", "@b", pa.table({"y": [["a"], []]}))]
+    record = pack({"one": {"n": [1, 2]}}, tables)
+    meta, sections = unpack(record)
+    assert meta == {"one": {"n": [1, 2]}}
+    assert list(sections) == tables
+    assert pack({"one": {"n": [1, 2]}}, tables) == record
+
+
+def test_a_record_without_sections_is_small() -> None:
+    record = pack({}, [])
+    assert len(record) < 50
+    assert [unpack(record)[0], *unpack(record)[1]] == [{}]
+
+
+@pytest.mark.parametrize("damage", [b"", b"HWCL\x02....", b"HWCL\x01", b"HWCL\x01\x05\x00\x00\x00{", b"garbage"])
+def test_bytes_that_are_no_record_are_refused(damage: bytes) -> None:
+    with pytest.raises(ChangelogError, match="the checkpoint is damaged or was written by another version"):
+        unpack(damage)
+
+
+def test_a_cut_record_is_refused() -> None:
+    record = pack({}, [("one", "a", pa.table({"x": list(range(100))}))])
+    with pytest.raises(ChangelogError, match="one, state a"):
+        list(unpack(record[:-60])[1])
+
+
+def test_a_record_is_cut_into_pieces() -> None:
+    record = bytes(changelog.MAX_PIECE_BYTES) + b"x"
+    assert [len(piece) for piece in pieces(record)] == [changelog.MAX_PIECE_BYTES, 1]
+    assert b"".join(pieces(record)) == record
+    assert pieces(b"") == [b""]

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from headwater.errors import SchemaError, UserCodeError
+from headwater.streams.environment import Environment
+from headwater.streams.stream import Stream
+
+SCHEMA = (
+    "k string, n bigint, x double, tags array<string>, at timestamp, "
+    "d decimal(10,2), s struct<a:int,b:string>, m map<string,int>"
+)
+AT = dt.datetime(2024, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
+ROWS = [
+    ("a", 1, 0.5, ["p", "q"], AT, Decimal("1.25"), (7, "x"), {"u": 1}),
+    ("B", None, None, None, None, None, None, None),
+    ("c", 3, 2.5, [], AT, Decimal("2.50"), (8, None), {}),
+]
+
+
+@pytest.fixture
+def stream() -> Stream:
+    return Environment("expressions", engine="local").from_rows(ROWS, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("expression", "ddl", "values"),
+    [
+        ("n", "n bigint", [1, None, 3]),
+        ("N", "n bigint", [1, None, 3]),
+        ("n + 1 as m1", "m1 bigint", [2, None, 4]),
+        ("n * 2 as twice", "twice bigint", [2, None, 6]),
+        ("cast(n as int) as n", "n int", [1, None, 3]),
+        ("upper(k) as up", "up string", ["A", "B", "C"]),
+        ("concat(k, '-', k) as kk", "kk string", ["a-a", "B-B", "c-c"]),
+        ("coalesce(n, -1) as filled", "filled bigint", [1, -1, 3]),
+        ("case when n > 1 then 'big' else 'small' end as size", "size string", ["small", "small", "big"]),
+        ("if(n > 1, 1.5D, 0D) as v", "v double", [0.0, 0.0, 1.5]),
+        ("n is null as missing", "missing boolean", [False, True, False]),
+        ("s.a as a", "a int", [7, None, 8]),
+        ("s.b", "b string", ["x", None, None]),
+        ("tags[0] as first", "first string", ["p", None, None]),
+        ("size(tags) as count", "count bigint", [2, None, 0]),
+        ("year(at) as y", "y bigint", [2024, None, 2024]),
+        (
+            "date_format(at, 'yyyy-MM-dd HH:mm') as minute",
+            "minute string",
+            ["2024-05-06 07:08", None, "2024-05-06 07:08"],
+        ),
+        ("substring(k, 1, 1) as one", "one string", ["a", "B", "c"]),
+        ("tags", "tags array<string>", [["p", "q"], None, []]),
+        ("m", "m map<string,int>", [{"u": 1}, None, {}]),
+        ("s", "s struct<a:int,b:string>", [(7, "x"), None, (8, None)]),
+        ("at", "at timestamp", [AT, None, AT]),
+        ("d", "d decimal(10,2)", [Decimal("1.25"), None, Decimal("2.50")]),
+        (r"'it\'s' as quoted", "quoted string", ["it's"] * 3),
+    ],
+)
+def test_select_speaks_the_dialect_of_spark(stream: Stream, expression: str, ddl: str, values: list[Any]) -> None:
+    selected = stream.select(expression)
+    assert selected.schema.ddl() == ddl
+    assert [row[0] for row in selected.collect()] == values
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("n > 1", ["c"]),
+        ("n is null or n = 1", ["a", "B"]),
+        ("k in ('a', 'B')", ["a", "B"]),
+        ("not (k = 'a')", ["B", "c"]),
+        ("array_contains(tags, 'q')", ["a"]),
+        ("k like '%c%' and x between 2 and 3", ["c"]),
+        ("K == 'a'", ["a"]),
+        ("at > timestamp '2024-01-01'", ["a", "c"]),
+        ("1 = 0", []),
+    ],
+)
+def test_where_keeps_the_rows_for_which_it_is_true(stream: Stream, condition: str, kept: list[str]) -> None:
+    assert [row.k for row in stream.where(condition).collect()] == kept
+
+
+def test_a_star_stands_for_all_columns(stream: Stream) -> None:
+    selected = stream.select("*", "n + 1 as more")
+    assert selected.schema.names == [*stream.schema.names, "more"]
+    assert [row.more for row in selected.collect()] == [2, None, 4]
+    assert stream.select("*").collect() == stream.collect()
+
+
+def test_rows_keep_their_order_in_large_batches() -> None:
+    stream = Environment("order", engine="local").from_rows([(i,) for i in range(300_000)], "n long")
+    kept = stream.where("n % 3 = 0").select("n").collect()
+    assert [row.n for row in kept] == list(range(0, 300_000, 3))
+
+
+def test_a_column_named_like_a_keyword_can_be_used() -> None:
+    stream = Environment("names", engine="local").from_rows([(1, 2)], "`order` int, `a b` int")
+    assert stream.select("`order`", "`a b` as ab").collect() == [(1, 2)]
+
+
+@pytest.mark.parametrize("expression", ["missing", "missing + 1 as m", "upper(missing) as m", "missing.field as m"])
+def test_an_unknown_column_is_answered_with_the_known_ones(stream: Stream, expression: str) -> None:
+    with pytest.raises(SchemaError, match=r"step 'select': there is no field 'missing'; the fields are k, n, x"):
+        stream.select(expression)
+    with pytest.raises(SchemaError, match="no field 'missing'"):
+        stream.where("missing > 1")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sum(n) as s",
+        "count(*) as c",
+        "max(n) + 1 as m",
+        "row_number() over (order by n) as r",
+        "(select 1) as one",
+        "n in (select 1) as some",
+        "select n",
+        "n; n",
+        "drop table batch",
+        "insert into t values (1)",
+        "create table t (n int)",
+        "? as p",
+        "",
+    ],
+)
+def test_what_is_not_one_scalar_expression_is_refused(stream: Stream, expression: str) -> None:
+    with pytest.raises(SchemaError, match="step 'select'"):
+        stream.select(expression)
+    with pytest.raises(SchemaError, match="step 'where'"):
+        stream.where(expression)
+
+
+@pytest.mark.parametrize(
+    "expression", ["read_csv('/etc/passwd') as x", "getenv('HOME') as x", "nonsense(n) as x", "n +"]
+)
+def test_what_cannot_be_computed_is_refused_when_the_graph_is_built(stream: Stream, expression: str) -> None:
+    with pytest.raises(SchemaError, match="step 'select'"):
+        stream.select(expression)
+
+
+def test_a_computed_column_needs_a_name(stream: Stream) -> None:
+    with pytest.raises(SchemaError, match="'n \\+ 1' has no name; write 'expression as name'"):
+        stream.select("n + 1")
+
+
+def test_names_of_columns_are_unique_and_not_reserved(stream: Stream) -> None:
+    with pytest.raises(SchemaError, match="'n' appears twice"):
+        stream.select("n", "x as n")
+    with pytest.raises(SchemaError, match="two underscores"):
+        stream.select("n as __ts")
+
+
+@pytest.mark.parametrize("condition", ["n as m", "*"])
+def test_where_takes_a_condition_only(stream: Stream, condition: str) -> None:
+    with pytest.raises(SchemaError, match="is no condition"):
+        stream.where(condition)
+
+
+def test_a_failure_over_rows_names_the_step(stream: Stream) -> None:
+    with pytest.raises(UserCodeError, match="step 'select' failed"):
+        stream.select("n + 9223372036854775807 as big").collect()
