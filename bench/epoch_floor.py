@@ -1,7 +1,7 @@
 """The floor of an epoch: p50 of almost empty epochs, Headwater beside a native Spark stateful query with the same settings.
 
-Both read ten rows a second, keep a count per key in RocksDB with the same settings, and hand their few result rows to the
-driver. The first epochs of each side warm it up. The sides take turns, so that a noisy machine hurts both.
+Both read about ten rows an epoch, keep a count per key in RocksDB with the same settings, run one epoch after the other
+without a pause, and hand their few result rows to the driver. The first epochs of each side warm it up. The sides take turns, so that a noisy machine hurts both.
 """
 
 from __future__ import annotations
@@ -57,13 +57,8 @@ def headwater_epochs(spark: SparkSession, folder: Path, count: int) -> list[floa
 def spark_epochs(spark: SparkSession, folder: Path, count: int) -> list[float]:
     """The same of a native aggregate."""
     own = job_session(spark, 2, {})
-    counts = (
-        own.readStream.format("rate")
-        .option("rowsPerSecond", 10)
-        .load()
-        .groupBy((F.col("value") % 10).alias("k"))
-        .count()
-    )
+    events = own.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    counts = events.groupBy((F.col("value") % 10).alias("k")).count()
     started: list[float] = []
 
     def handle(batch: DataFrame, _: int) -> None:

@@ -55,7 +55,7 @@ class Timers(Protocol):
 class Context:
     """What a process function knows about the element or timer at hand; valid during the call only."""
 
-    __slots__ = ("_side", "key", "now", "timers", "timestamp", "watermark")
+    __slots__ = ("_side", "now", "timers", "timestamp", "watermark")
 
     key: Any
     """The current key: a value, or a named tuple when the stream is keyed by several columns."""

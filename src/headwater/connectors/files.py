@@ -45,7 +45,10 @@ class FilesSink(Sink):
 
     def stage(self, table: pa.Table, path: Path) -> None:
         if self.format == "parquet":
-            pq.write_table(table, path, compression="zstd")
+            text = [
+                field.name for field in table.schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+            ]
+            pq.write_table(table, path, compression="zstd", use_dictionary=text)  # numbers seldom repeat enough
         elif self.format == "csv":
             pa_csv.write_csv(_flat(table), path)
         else:

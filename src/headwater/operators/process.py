@@ -32,16 +32,29 @@ class KeyTimers:
         self._cursor, self._event, self._processing = cursor, event, processing
 
     def event_time(self, timestamp: int) -> None:
-        self._event.register(_milliseconds(timestamp), self._cursor.key)
+        self._event.register(_milliseconds(timestamp), self._cursor.entry[0])
 
     def processing_time(self, timestamp: int) -> None:
-        self._processing.register(_milliseconds(timestamp), self._cursor.key)
+        self._processing.register(_milliseconds(timestamp), self._cursor.entry[0])
 
     def delete_event_time(self, timestamp: int) -> None:
-        self._event.delete(_milliseconds(timestamp), self._cursor.key)
+        self._event.delete(_milliseconds(timestamp), self._cursor.entry[0])
 
     def delete_processing_time(self, timestamp: int) -> None:
-        self._processing.delete(_milliseconds(timestamp), self._cursor.key)
+        self._processing.delete(_milliseconds(timestamp), self._cursor.entry[0])
+
+
+class KeyedContext(Context):
+    """The context of a keyed function: its key is the cursor's."""
+
+    __slots__ = ("_cursor",)
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+
+    @property
+    def key(self) -> Any:
+        return self._cursor.entry[0]
 
 
 class KeyedProcessOperator:
@@ -59,7 +72,7 @@ class KeyedProcessOperator:
             setattr(self._function, declaration.attribute, self._tables[declaration.name])
         self._tables["@timers.event"] = self._event
         self._tables["@timers.processing"] = self._processing
-        self._context = Context()
+        self._context = KeyedContext(self._cursor)
         self._context.timers = KeyTimers(self._cursor, self._event, self._processing)
         self._open()
 
@@ -88,7 +101,6 @@ class KeyedProcessOperator:
         context.watermark, context.now = time.watermark_ms, time.now_ms
         try:
             for key, timestamp, row in zip(keys, timestamp_list(batch.timestamps), rows, strict=True):
-                cursor.key = context.key = key
                 cursor.entry = known(key) or blank(key)
                 context.timestamp = timestamp
                 results = process(row, context)
@@ -114,7 +126,6 @@ class KeyedProcessOperator:
         context._side = side  # type: ignore[attr-defined]
         context.watermark, context.now = time.watermark_ms, time.now_ms
         for timestamp, key in queue.due(until):
-            cursor.key = context.key = key
             cursor.entry = self._entries.entry(key)
             context.timestamp = timestamp if domain == EVENT else None
             try:

@@ -5,9 +5,7 @@ It does no I/O, knows nothing of Spark, and gives the same bytes for the same in
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,10 +49,6 @@ class LevelHost:
 
     def run(self, payloads: Iterable[bytes]) -> Outcome:
         """Handle one epoch: every entry in graph order gets its rows, then event time, then processing time."""
-        with _no_cyclic_collection():
-            return self._run(payloads)
-
-    def _run(self, payloads: Iterable[bytes]) -> Outcome:
         outcome = Outcome()
         inputs: dict[int, list[Payload]] = {}
         facts = None
@@ -172,18 +166,6 @@ class _Entry:
             "watermark_ms": after.watermark_ms,
             "state": {name: len(table) for name, table in self.operator.tables().items()},
         }
-
-
-@contextmanager
-def _no_cyclic_collection() -> Iterator[None]:
-    """Rows are many and die by reference count; the cyclic collector would walk all of the state again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def merge(payloads: list[Payload]) -> Batch | None:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from headwater.plan.levels import JobPlan
-from headwater.runtime import offsets, progress
+from headwater.runtime import collector, offsets, progress
 from headwater.runtime.engine import JobStatus, Settings
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.runtime.outbox import Outbox, stage
@@ -42,6 +42,10 @@ class LocalCluster:
 
     def run_levels(self, payloads: list[Routed]) -> list[tuple[str, Outcome]]:
         """One epoch through every level; the outcomes with the place they come from."""
+        with collector.paused():
+            return self._run_levels(payloads)
+
+    def _run_levels(self, payloads: list[Routed]) -> list[tuple[str, Outcome]]:
         outcomes = []
         for level in range(1, self.plan.depth + 1):
             inputs: dict[int, list[bytes]] = {subtask: [] for subtask in range(self.plan.parallelism)}

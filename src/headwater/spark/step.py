@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headwater.runtime import progress
+from headwater.runtime import collector, progress
 from headwater.runtime.outbox import stage
 from headwater.runtime.payload import encode_report
 from headwater.spark.exchange import salts
@@ -32,7 +32,7 @@ class LevelProcessor(StatefulProcessor):
         self._store = SparkRecordStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        with marked():
+        with marked(), collector.paused():
             yield from self._run(key[0], [bytes(row.payload) for row in rows])
 
     def _run(self, salt: int, payloads: list[bytes]) -> Iterator[Row]:

@@ -31,15 +31,15 @@ WRITTEN, STORED = 1, 2
 
 
 class Cursor:
-    """The key whose state is reachable, and its entry; at first there is none."""
+    """Points at the key whose state is reachable; at first there is none."""
 
-    __slots__ = ("entry", "key")
+    __slots__ = ("entry",)
 
-    key: Any
     entry: Entry
+    """The current key's entry; the key is its first element."""
 
     def __init__(self) -> None:
-        self.key, self.entry = None, _NoEntry()
+        self.entry = _NoEntry()
 
 
 class _NoEntry(list[Any]):
@@ -129,7 +129,9 @@ class _Slot:
             return convert(value)
         except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
             layout = self._layout
-            raise StateError.value_does_not_fit(layout.step, layout.name, self._cursor.key, value, str(error)) from None
+            raise StateError.value_does_not_fit(
+                layout.step, layout.name, self._cursor.entry[0], value, str(error)
+            ) from None
 
 
 class MemoryValue(_Slot):
@@ -180,8 +182,16 @@ class MemoryValue(_Slot):
         return sorted_by_key(table)
 
     def apply(self, changes: pa.Table) -> None:
+        entries, place, mark = self._table.entries, self._value, self._mark
+        added = 0
         for key, value in zip(decode(changes["key"]), decode(changes["value"]), strict=True):
-            self._load(key, value)
+            entry = entries.get(key)
+            if entry is not None and value is not None:  # most of what a copy that is behind has to take over
+                added += entry[place] is None
+                entry[place], entry[mark] = value, STORED
+            else:
+                self._load(key, value)
+        self._keys += added
 
 
 class MemoryNested(MemoryValue):

@@ -34,7 +34,7 @@ class Opened:
 
     def __getitem__(self, key: Any) -> Any:
         """The handle, for a key."""
-        self._cursor.key, self._cursor.entry = key, self._entries.entry(key)
+        self._cursor.entry = self._entries.entry(key)
         return self.table
 
 

@@ -44,7 +44,7 @@ def opened(declaration: Any) -> Callable[[], tuple[Any, Any]]:
 
         class Handle:
             def __getattr__(self, name: str) -> Any:
-                cursor.key, cursor.entry = "a", entries.entry("a")
+                cursor.entry = entries.entry("a")
                 return getattr(tables["it"], name)
 
         return tables["it"], Handle()
