@@ -1,30 +1,43 @@
-"""The changelog's records in Spark's state store: a map from (sequence, part) to pieces, and the committed head."""
+"""The changelog's records in Spark's state store: one map from a number to bytes.
+
+Registering a state variable costs 10 to 30 ms in each task, because the JVM makes its encoders anew; so there is one
+variable, with the simplest types, and the head is an entry of the map like any other. Schemas are given as objects, since
+text is sent to the JVM for parsing.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import struct
+from dataclasses import asdict
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from headwater.errors import ChangelogError
 from headwater.state.changelog import Head, pieces
 
+_KEY = StructType([StructField("number", LongType())])
+_VALUE = StructType([StructField("data", BinaryType())])
+_HEAD = 0
+"""The number of the head; records are numbered from 1, each with room for a million pieces."""
+_PIECES = 1 << 20
+_PREFIX = struct.Struct("<I32s")
+"""In front of each piece: the number of pieces, and the token of the attempt that wrote the record."""
+
 
 class SparkRecordStore:
-    """A `RecordStore` over state variables; every call is a round trip to the JVM, so there are few of them."""
+    """A `RecordStore` over a state variable; every call is a round trip to the JVM, so there are few of them."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._records = handle.getMapState("records", "sequence long, part int", "parts int, token string, data binary")
-        self._head = handle.getValueState(
-            "head", "sequence long, token string, base long, base_bytes long, delta_bytes long"
-        )
+        self._map = handle.getMapState("changelog", _KEY, _VALUE)
 
     def head(self) -> Head | None:
-        stored = self._head.get()
-        return None if stored is None else Head(*stored)
+        stored = self._get(_HEAD)
+        return None if stored is None else Head(**json.loads(stored))
 
     def set_head(self, head: Head) -> None:
-        self._head.update((head.sequence, head.token, head.base, head.base_bytes, head.delta_bytes))
+        self._put(_HEAD, json.dumps(asdict(head)).encode())
 
     def token(self, sequence: int) -> str | None:
         found = self._piece(sequence, 0)
@@ -34,24 +47,36 @@ class SparkRecordStore:
         first = self._piece(sequence, 0)
         if first is None:
             return None
-        parts = [bytes(first[2])]
+        parts = [first[2]]
         for part in range(1, first[0]):
             piece = self._piece(sequence, part)
             if piece is None:
                 raise ChangelogError.bad_blob(f"record {sequence} lacks part {part} of {first[0]}")
-            parts.append(bytes(piece[2]))
+            parts.append(piece[2])
         return b"".join(parts)
 
     def write(self, sequence: int, token: str, record: bytes) -> None:
         cut = pieces(record)
+        prefix = _PREFIX.pack(len(cut), token.encode())
         for part, piece in enumerate(cut):
-            self._records.updateValue((sequence, part), (len(cut), token, piece))
+            self._put(sequence * _PIECES + part, prefix + piece)
 
     def remove(self, sequence: int) -> None:
         first = self._piece(sequence, 0)
         if first is not None:
             for part in range(first[0]):
-                self._records.removeKey((sequence, part))
+                self._map.removeKey((sequence * _PIECES + part,))
 
-    def _piece(self, sequence: int, part: int) -> Any:
-        return self._records.getValue((sequence, part))
+    def _piece(self, sequence: int, part: int) -> tuple[int, str, bytes] | None:
+        data = self._get(sequence * _PIECES + part)
+        if data is None:
+            return None
+        count, token = _PREFIX.unpack_from(data)
+        return count, token.decode(), data[_PREFIX.size :]
+
+    def _get(self, number: int) -> bytes | None:
+        found = self._map.getValue((number,))
+        return None if found is None else bytes(found[0])
+
+    def _put(self, number: int, data: bytes) -> None:
+        self._map.updateValue((number,), (data,))
