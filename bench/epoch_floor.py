@@ -1,7 +1,8 @@
 """The floor of an epoch: p50 of almost empty epochs, Headwater beside a native Spark stateful query with the same settings.
 
 Both read about ten rows an epoch, keep a count per key in RocksDB with the same settings, run one epoch after the other
-without a pause, and hand their few result rows to the driver. The first epochs of each side warm it up. The sides take turns, so that a noisy machine hurts both.
+without a pause, and hand their few result rows to the driver. The first epochs of each side warm it up. The sides take
+turns, so that a noisy machine hurts both.
 """
 
 from __future__ import annotations
