@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headwater.plan.levels import JobPlan
+from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.steps import OnStep, ignore_steps
 
 
@@ -20,6 +21,7 @@ class Settings:
     max_rows_per_epoch: int
     bounded: bool
     on_step: OnStep = ignore_steps
+    clock: Clock = wall_clock
     spark: Any = None
     """A SparkSession of the user's, for the Spark engine."""
     spark_config: dict[str, str] = field(default_factory=dict)

@@ -9,7 +9,6 @@ import copy
 import shutil
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 from headwater.plan.levels import JobPlan
@@ -120,9 +119,9 @@ class LocalJob:
     def _run_epochs(self) -> None:
         plan, settings = self._plan, self._settings
         targets = offsets.end_positions(plan) if settings.bounded else None
-        offset = offsets.first_offset(plan, _now_ms())
+        offset = offsets.first_offset(plan, settings.clock)
         while not self._stopping.is_set():
-            after = offsets.next_offset(plan, offset, _now_ms(), settings.max_rows_per_epoch, targets)
+            after = offsets.next_offset(plan, offset, settings.clock, settings.max_rows_per_epoch, targets)
             if after is offset:
                 self._status.state = "finished"
                 return
@@ -158,7 +157,3 @@ class LocalJob:
         progress.update_status(self._status, facts.epoch, reports)
         self._status.positions = end["positions"]
         self._status.published = facts.epoch
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

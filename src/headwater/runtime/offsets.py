@@ -6,6 +6,8 @@ function, which is what makes a replay the same.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +31,29 @@ class SplitRange:
     """Whether the split has come to its end with this range, so that its watermark goes to the maximum."""
 
 
-def first_offset(plan: JobPlan, now_ms: int) -> Offset:
+Clock = Callable[[int], int]
+"""Gives the time of an epoch, in ms, when the epoch is planned; asked with -1 before the first epoch."""
+
+
+def wall_clock(epoch: int) -> int:  # noqa: ARG001
+    """The machine's time."""
+    return time.time_ns() // 1_000_000
+
+
+def first_offset(plan: JobPlan, clock: Clock) -> Offset:
     """The offset before the first epoch, which is epoch 0."""
+    now_ms = clock(-1)
     positions = {plan.graph.uid(node): node.source.earliest() for node in plan.sources()}
     return {"epoch": 0, "started_ms": now_ms, "now_ms": now_ms, "end": False, "positions": positions}
 
 
 def next_offset(
-    plan: JobPlan, start: Offset, now_ms: int, max_rows: int, targets: dict[str, Positions] | None
+    plan: JobPlan, start: Offset, clock: Clock, max_rows: int, targets: dict[str, Positions] | None
 ) -> Offset:
     """The offset of the next epoch; `targets` bound a run that ends. At the end of input the offset stays as it is."""
     if start["end"]:
         return start
-    now_ms = max(now_ms, start["now_ms"])
+    now_ms = max(clock(start["epoch"]), start["now_ms"])
     positions = {}
     done = True
     for node in plan.sources():

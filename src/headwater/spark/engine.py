@@ -109,7 +109,9 @@ class SparkJob:
         self._shipped = shipped = ShippedJob.of(plan, self._folder.job_id, run_id, self._folder.outbox)
         targets = offsets.end_positions(plan) if settings.bounded else None
         name = f"headwater_{self._folder.job_id}"
-        spark.dataSource.register(source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, targets)))
+        spark.dataSource.register(
+            source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, targets, settings.clock))
+        )
         stream = spark.readStream.format(name).load()
         for level in range(1, plan.depth + 1):
             stream = stream.groupBy("subtask").transformWithState(

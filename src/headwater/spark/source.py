@@ -6,7 +6,6 @@ Spark logs before it runs the epoch; a replay reads the same ranges at the same 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +44,7 @@ class ReadPlan:
     job: ShippedJob
     max_rows: int
     targets: dict[str, Positions] | None
+    clock: offsets.Clock
 
 
 def source_class(name: str, plan: ReadPlan) -> type[DataSource]:
@@ -73,14 +73,14 @@ class JobReader(DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         with marked():
-            return offsets.first_offset(self._job.plan(), _now_ms())
+            return offsets.first_offset(self._job.plan(), self._read_plan.clock)
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
         with marked():
             plan = self._read_plan
             if self._job.is_stop_requested():
                 return start
-            return offsets.next_offset(self._job.plan(), start, _now_ms(), plan.max_rows, plan.targets)
+            return offsets.next_offset(self._job.plan(), start, plan.clock, plan.max_rows, plan.targets)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with marked():
@@ -119,7 +119,3 @@ class JobReader(DataSourceStreamReader):
 def _batch(ready: list[Routed], by_subtask: tuple[int, ...]) -> pa.RecordBatch:
     subtasks = pa.array([by_subtask[subtask] for subtask, _ in ready], pa.int32())
     return pa.RecordBatch.from_arrays([subtasks, pa.array([data for _, data in ready], pa.binary())], schema=_ARROW)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

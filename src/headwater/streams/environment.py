@@ -19,6 +19,7 @@ from headwater.plan.explain import explain
 from headwater.plan.levels import JobPlan, plan_job
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
+from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.steps import OnStep, ignore_steps
 from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
@@ -126,13 +127,16 @@ class Environment:
         """The levels the graph runs in, as text."""
         return explain(self._plan(self.graph))
 
-    def start(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps) -> Job:
-        """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends."""
-        return self._start(self.graph, self._job_dir, bounded=bounded, on_step=on_step)
+    def start(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps, clock: Clock = wall_clock) -> Job:
+        """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends.
 
-    def run(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps) -> Job:
+        `on_step` is told of every step of every epoch. `clock` gives processing time by epoch, for tests.
+        """
+        return self._start(self.graph, self._job_dir, bounded=bounded, on_step=on_step, clock=clock)
+
+    def run(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps, clock: Clock = wall_clock) -> Job:
         """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way)."""
-        job = self.start(bounded=bounded, on_step=on_step)
+        job = self.start(bounded=bounded, on_step=on_step, clock=clock)
         try:
             job.wait()
         except KeyboardInterrupt:
@@ -142,12 +146,27 @@ class Environment:
     def _plan(self, graph: Graph) -> JobPlan:
         return plan_job(graph, self._parallelism, self._key_groups)
 
-    def _start(self, graph: Graph, job_dir: Path | None, *, bounded: bool | None, on_step: OnStep) -> Job:
+    def _start(
+        self,
+        graph: Graph,
+        job_dir: Path | None,
+        *,
+        bounded: bool | None,
+        on_step: OnStep = ignore_steps,
+        clock: Clock = wall_clock,
+    ) -> Job:
         plan = self._plan(graph)
         if bounded is None:
             bounded = all(node.source.bounded for node in plan.sources())
         settings = Settings(
-            job_dir, self._interval_ms, self._max_rows, bounded, on_step, self._spark, self._spark_config
+            job_dir=job_dir,
+            checkpoint_interval_ms=self._interval_ms,
+            max_rows_per_epoch=self._max_rows,
+            bounded=bounded,
+            on_step=on_step,
+            clock=clock,
+            spark=self._spark,
+            spark_config=self._spark_config,
         )
         return self._engine().start(plan, settings)
 
@@ -163,5 +182,5 @@ class Environment:
         sink = MemorySink()
         whole = self.graph.copy()
         node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
-        self._start(whole.upstream_of(node.id), None, bounded=True, on_step=ignore_steps).wait()
+        self._start(whole.upstream_of(node.id), None, bounded=True).wait()
         return sink.rows

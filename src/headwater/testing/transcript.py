@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +28,6 @@ from headwater.connectors.contract import Positions, Source
 from headwater.connectors.memory import MemorySink
 from headwater.functions import Context, ProcessFunction
 from headwater.rows import encode_rows
-from headwater.runtime import local
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.schema import Schema
 from headwater.state.changelog import catch_up
@@ -132,9 +130,8 @@ def run_on_engine(
         stream.process(_Stamp(), stamped, name=f"stamp-{name}").sink(
             sinks.setdefault(name, MemorySink()), name=f"{_OUTPUT}{name}"
         )
-    clock = iter([0, *(epoch.now_ms for epoch in epochs)])
-    with mock.patch.object(local, "_now_ms", side_effect=lambda: next(clock, epochs[-1].now_ms)):
-        env.run(bounded=True)
+    times = [epoch.now_ms for epoch in epochs]
+    env.run(bounded=True, clock=lambda epoch: 0 if epoch < 0 else times[min(epoch, len(times) - 1)])
     expected = {name: list(rows) for name, rows in _expected(transcript).items()}
     found = {name: [tuple(row) for row in sink.rows] for name, sink in sinks.items()}
     _compare(expected, found, transcript, f"the run on {engine}", ordered=transcript.ordered and parallelism == 1)

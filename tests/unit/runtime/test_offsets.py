@@ -22,8 +22,8 @@ def plan_of(*splits: int, rate: float | None = None) -> JobPlan:
 
 def run_through(plan: JobPlan, max_rows: int) -> list[dict[str, int]]:
     targets = offsets.end_positions(plan)
-    offset, found = offsets.first_offset(plan, 0), []
-    while (after := offsets.next_offset(plan, offset, 0, max_rows, targets)) is not offset:
+    offset, found = offsets.first_offset(plan, lambda _: 0), []
+    while (after := offsets.next_offset(plan, offset, lambda _: 0, max_rows, targets)) is not offset:
         offset = after
         found.append(offset["positions"]["numbers"])
     assert offset["end"]
@@ -45,16 +45,16 @@ def test_empty_input_ends_in_its_first_epoch() -> None:
 
 def test_time_and_epochs_only_go_forward() -> None:
     plan = plan_of(0, rate=10.0)
-    first = offsets.first_offset(plan, 1_000)
-    second = offsets.next_offset(plan, first, 500, 10, None)
+    first = offsets.first_offset(plan, lambda _: 1_000)
+    second = offsets.next_offset(plan, first, lambda _: 500, 10, None)
     assert (second["now_ms"], second["epoch"], second["end"]) == (1_000, 1, False)
     assert offsets.facts_of(second) == EpochFacts(0, 1_000)
 
 
 def test_a_split_at_its_end_sends_the_last_watermark_while_others_go_on() -> None:
     plan = plan_of(5, 2)
-    start = offsets.first_offset(plan, 0)
-    end = offsets.next_offset(plan, start, 0, 4, offsets.end_positions(plan))
+    start = offsets.first_offset(plan, lambda _: 0)
+    end = offsets.next_offset(plan, start, lambda _: 0, 4, offsets.end_positions(plan))
     assert [(r.split, r.start, r.end, r.ended) for r in offsets.ranges(plan, start, end)] == [
         ("0", 0, 2, False),
         ("1", 0, 2, True),
