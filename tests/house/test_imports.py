@@ -26,7 +26,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "clock": LEAVES | {"state.table"},
     "connectors": LEAVES | {"eventlog"},
     "graph": LEAVES | {"connectors.contract"},
-    "plan": LEAVES | {"graph"},
+    "plan": LEAVES | {"connectors.contract", "graph"},
     "operators": LEAVES | {"clock", "graph.nodes", "state"},
     "runtime": LEAVES | {"clock", "connectors.contract", "graph", "operators", "plan", "state"},
     "spark": LEAVES | {"connectors.contract", "plan", "runtime", "state.changelog"},

@@ -14,7 +14,7 @@ from headwater.functions import Context, Timer
 from headwater.graph.nodes import KeyedProcessNode
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.stateless import SideRow, side_batches
-from headwater.operators.user_code import user_code_failed
+from headwater.operators.user_code import open_function, user_code_failed
 from headwater.rows import Row, decode, encode_rows, make_rows, row_class
 from headwater.state.memory import Cursor, open_states
 from headwater.state.table import StateTable
@@ -74,13 +74,7 @@ class KeyedProcessOperator:
         self._tables["@timers.processing"] = self._processing
         self._context = KeyedContext(self._cursor)
         self._context.timers = KeyTimers(self._cursor, self._event, self._processing)
-        self._open()
-
-    def _open(self) -> None:
-        try:
-            self._function.open()
-        except Exception as error:
-            raise user_code_failed(error, self._step) from None
+        open_function(self._function, step)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         for start in range(0, len(batch), _SLICE_ROWS):

@@ -25,7 +25,7 @@ from headwater.graph.nodes import (
     WhereNode,
 )
 from headwater.operators.contract import StatelessOperator
-from headwater.operators.user_code import user_code_failed
+from headwater.operators.user_code import open_function, user_code_failed
 from headwater.rows import Row, decode, encode_rows, make_rows
 from headwater.schema import Schema
 
@@ -133,10 +133,7 @@ class ProcessOperator:
         self._function = copy.deepcopy(node.function)  # each place has its own
         self._schema, self._step, self._row = node.schema, step, row
         self._outputs = node.outputs
-        try:
-            self._function.open()
-        except Exception as error:
-            raise user_code_failed(error, step) from None
+        open_function(self._function, step)
 
     def apply(self, batch: Batch) -> Outputs:
         context = Context()

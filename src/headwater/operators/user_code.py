@@ -6,6 +6,15 @@ import traceback
 from typing import Any
 
 from headwater.errors import UserCodeError
+from headwater.functions import KeyedProcessFunction, ProcessFunction
+
+
+def open_function(function: KeyedProcessFunction | ProcessFunction, step: str) -> None:
+    """Call a function's `open`."""
+    try:
+        function.open()
+    except Exception as error:
+        raise user_code_failed(error, step) from None
 
 
 def user_code_failed(error: Exception, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headwater.connectors.contract import Sink
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import Node, SinkNode, SourceNode
 
@@ -40,6 +41,9 @@ class JobPlan:
         node = self.graph.node(node_id)
         assert isinstance(node, SourceNode)
         return node
+
+    def sinks_by_uid(self) -> dict[str, Sink]:
+        return {self.graph.uid(node): node.sink for node in self.sinks()}
 
     def sinks(self) -> list[SinkNode]:
         return [node for node in self.graph if isinstance(node, SinkNode)]

@@ -17,7 +17,6 @@ from headwater.runtime.engine import JobStatus, Settings
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.runtime.outbox import Outbox, stage
 from headwater.runtime.outlet import Routed
-from headwater.runtime.payload import level_of
 from headwater.runtime.split import SplitHost
 from headwater.runtime.steps import EpochStep
 from headwater.state import changelog
@@ -59,7 +58,7 @@ class LocalCluster:
                 changelog.append(host, store, head, f"local-{0 if head is None else head.sequence}")
                 payloads.extend(outcome.payloads)
                 outcomes.append((f"l{level}-{subtask:04d}", outcome))
-        assert not any(level_of(data) for _, data in payloads)
+        assert not payloads, "the deepest level has nobody to send to"
         return outcomes
 
 
@@ -84,10 +83,9 @@ class LocalJob:
         for source in plan.sources():
             source.source.check(source.schema)
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
-        sinks = {plan.graph.uid(node): node.sink for node in plan.sinks()}
         for node in plan.sinks():
             node.sink.open(plan.graph.uid(node), f"local-{plan.graph.name}", node.schema, resumed=False)
-        self._outbox = Outbox(self._folder, sinks, settings.on_step)
+        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step)
         self._cluster = LocalCluster(plan)
         self._thread = threading.Thread(target=self._run, name=f"headwater-{self.name}", daemon=True)
 

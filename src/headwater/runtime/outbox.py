@@ -27,7 +27,7 @@ def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str
     """Write a task's rows for sinks, in the task. The attempt's own file names keep attempts apart."""
     attempt = uuid.uuid4().hex[:12]
     staged = []
-    sinks = {plan.graph.uid(node): node.sink for node in plan.sinks()}
+    sinks = plan.sinks_by_uid()
     for uid, parts in batches.items():
         sink = sinks[uid]
         table = pa.concat_tables([batch.table for batch in parts])

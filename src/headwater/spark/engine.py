@@ -72,10 +72,9 @@ class SparkJob:
         for source in plan.sources():
             source.source.check(source.schema)
         self._folder.claim(plan)
-        sinks = {plan.graph.uid(node): node.sink for node in plan.sinks()}
         for node in plan.sinks():
             node.sink.open(plan.graph.uid(node), self._folder.job_id, node.schema, resumed=self._folder.resumed)
-        self._outbox = Outbox(self._folder.outbox, sinks, settings.on_step)
+        self._outbox = Outbox(self._folder.outbox, plan.sinks_by_uid(), settings.on_step)
         self._recover()
         if self._is_finished():
             self._status.state = "finished"

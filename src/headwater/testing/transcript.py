@@ -75,11 +75,6 @@ class Transcript:
             content.get("parallelism", 1),
         )
 
-    @property
-    def uses_clock(self) -> bool:
-        """Whether processing time matters; only an engine whose clock can be set runs such a transcript."""
-        return any(kind == "clock" for kind, _ in self.actions)
-
 
 @dataclass
 class Epoch:
