@@ -79,7 +79,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--epochs", type=int, default=40)
     options.add_argument("--warm-up", type=int, default=10)
-    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--rounds", type=int, default=3)
     args = options.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-floor-"))
     spark = local_session(2, {})

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from headwater.connectors.contract import Positions
-from headwater.runtime import offsets, progress
+from headwater.runtime import collector, offsets, progress
 from headwater.runtime.offsets import Offset, SplitRange
 from headwater.runtime.outbox import stage
 from headwater.runtime.outlet import Routed
@@ -93,7 +93,7 @@ class JobReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Bundle)
-        with marked():
+        with marked(), collector.worker_task():
             for place, part in partition.parts:
                 yield from self._read_split(place, part, partition)
 

@@ -32,7 +32,7 @@ class LevelProcessor(StatefulProcessor):
         self._store = SparkRecordStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        with marked(), collector.paused():
+        with marked(), collector.worker_task():
             yield from self._run(key[0], [bytes(row.payload) for row in rows])
 
     def _run(self, salt: int, payloads: list[bytes]) -> Iterator[Row]:
