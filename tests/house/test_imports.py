@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "headwater"
 ROOT = "<root>"
 
 LEAVES = frozenset(
-    {"batch", "descriptors", "durable", "durations", "errors", "expressions"}
+    {"aggregates", "batch", "descriptors", "durable", "durations", "errors", "expressions"}
     | {"functions", "rows", "schema", "watermarks"}
 )
 """Single files that know only each other."""

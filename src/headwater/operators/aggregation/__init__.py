@@ -1,0 +1,100 @@
+"""The built-in aggregates of a step: from rows to accumulators, from those to fewer, and from those to results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headwater.aggregates import Aggregate, result_fields
+from headwater.operators.aggregation.arithmetic import Average, Count, Sum, Variance
+from headwater.operators.aggregation.kernel import Groups, Kernel
+from headwater.operators.aggregation.lists import Collection, DistinctCount
+from headwater.operators.aggregation.picks import Arrival, Extreme
+from headwater.operators.aggregation.sketches import DistinctEstimate, Quantiles
+from headwater.schema import Schema
+
+
+class Aggregation:
+    """The built-in aggregates of a step, together: Arrow in, Arrow out, never a Python call per row.
+
+    The same input gives the same bytes. However rows are cut into partials, merging these in order of arrival gives the
+    result of all rows at once, up to the rounding of floats. A sum that overflows is an error even if a later row would
+    bring it back.
+    """
+
+    fields: list[pa.Field]
+    """The accumulator columns, such as `total.sum`."""
+    results: list[pa.Field]
+    """The result columns, named as the aggregates are."""
+
+    def __init__(self, aggregates: Mapping[str, Aggregate], schema: Schema, step: str) -> None:
+        self.results = result_fields(aggregates, schema, step)
+        self.fields = []
+        self._kernels: list[tuple[Aggregate, Kernel, slice]] = []
+        for field, aggregate in zip(self.results, aggregates.values(), strict=True):
+            kernel = _kernel(aggregate, schema, field.type, step)
+            start = len(self.fields)
+            self.fields += [part.with_name(f"{field.name}.{part.name}") for part in kernel.fields]
+            self._kernels.append((aggregate, kernel, slice(start, len(self.fields))))
+        self._schema = pa.schema(self.fields)
+        self._no_rows = schema.arrow.empty_table()
+
+    def partial(self, table: pa.Table, groups: npt.NDArray[np.int64], count: int) -> pa.Table:
+        """The accumulators of rows: row g of the result is that of the rows whose group is g, from 0 to count - 1."""
+        shared = Groups(groups, count)
+        columns = {name: _flat(table.column(name)) for aggregate, _, _ in self._kernels for name in aggregate.columns}
+        arrays: list[pa.Array] = []
+        for aggregate, kernel, _ in self._kernels:
+            arrays += kernel.partial([columns[name] for name in aggregate.columns], shared)
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def merge(self, partials: pa.Table, groups: npt.NDArray[np.int64], count: int) -> pa.Table:
+        """The accumulators of accumulators; those of one group are in order of arrival."""
+        shared = Groups(groups, count)
+        columns = [_flat(partials.column(field.name)) for field in self.fields]
+        arrays: list[pa.Array] = []
+        for _, kernel, own in self._kernels:
+            arrays += kernel.merge(columns[own], shared)
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def result(self, partials: pa.Table) -> list[pa.Array]:
+        """An array for each result column, with a value for each row of accumulators."""
+        columns = [_flat(partials.column(field.name)) for field in self.fields]
+        return [kernel.result(columns[own]) for _, kernel, own in self._kernels]
+
+    def empty(self) -> pa.Table:
+        """One row: the accumulators of no rows at all."""
+        return self.partial(self._no_rows, np.empty(0, np.int64), 1)
+
+
+def _kernel(aggregate: Aggregate, schema: Schema, result_type: pa.DataType, step: str) -> Kernel:
+    function, column = aggregate.function, aggregate.column or ""
+    types = [schema.field(name).type for name in aggregate.columns]
+    if function == "sum":
+        return Sum(result_type, step, column)
+    if function == "avg":
+        return Average(types[0], result_type, step, column)
+    if function in ("stddev", "var"):
+        return Variance(root=function == "stddev")
+    if function in ("first", "last"):
+        return Arrival(types[0], last=function == "last")
+    if function in ("min", "max", "min_by", "max_by"):
+        return Extreme(types, largest=function.startswith("max"))
+    if function in ("collect_list", "collect_set"):
+        return Collection(types[0], distinct=function == "collect_set")
+    if function == "count_distinct":
+        return DistinctCount(types[0])
+    if function == "approx_count_distinct":
+        return DistinctEstimate()
+    if function == "approx_quantile":
+        assert aggregate.q is not None
+        return Quantiles(aggregate.q)
+    assert function == "count", function
+    return Count()
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
