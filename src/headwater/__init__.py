@@ -1,7 +1,26 @@
 """Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
 
-from headwater import connectors, testing
-from headwater.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState
+from headwater import connectors, evictors, testing, triggers
+from headwater.aggregates import (
+    Aggregate,
+    approx_count_distinct,
+    approx_quantile,
+    avg,
+    collect_list,
+    collect_set,
+    count_distinct,
+    first,
+    last,
+    max,  # noqa: A004
+    max_by,
+    min,  # noqa: A004
+    min_by,
+    stddev,
+    sum,  # noqa: A004
+    var,
+)
+from headwater.composition import both, early, either, repeat, then
+from headwater.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState, per_window
 from headwater.errors import (
     ChangelogError,
     DurationError,
@@ -18,25 +37,52 @@ from headwater.errors import (
     UserCodeError,
 )
 from headwater.eventlog import EventLog, Retention
-from headwater.functions import AggregateFunction, Context, KeyedProcessFunction, OutputTag, ProcessFunction, Timer
+from headwater.evictors import Element, Evictor
+from headwater.functions import (
+    AggregateFunction,
+    Context,
+    KeyedProcessFunction,
+    OutputTag,
+    Pane,
+    ProcessFunction,
+    ProcessWindowFunction,
+    Timer,
+    WindowContext,
+)
 from headwater.runtime.engine import Job, JobStatus
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.environment import Environment
 from headwater.streams.stream import KeyedStream, Step, Stream
+from headwater.streams.windowed import WindowedStream
+from headwater.triggers import Trigger, TriggerContext, TriggerResult
 from headwater.watermarks import Watermarks
+from headwater.windows import (
+    Window,
+    WindowAssigner,
+    count,
+    cumulate,
+    global_window,
+    processing_time,
+    session,
+    sliding,
+    tumbling,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aggregate",
     "AggregateFunction",
     "AggregatingState",
     "ChangelogError",
     "Context",
     "DurationError",
+    "Element",
     "Environment",
     "EpochStep",
     "EventLog",
+    "Evictor",
     "GraphError",
     "HeadwaterError",
     "JavaMissing",
@@ -49,7 +95,9 @@ __all__ = [
     "LogError",
     "MapState",
     "OutputTag",
+    "Pane",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "PublishError",
     "ReducingState",
     "Retention",
@@ -61,9 +109,46 @@ __all__ = [
     "Step",
     "Stream",
     "Timer",
+    "Trigger",
+    "TriggerContext",
+    "TriggerResult",
     "UserCodeError",
     "ValueState",
     "Watermarks",
+    "Window",
+    "WindowAssigner",
+    "WindowContext",
+    "WindowedStream",
+    "approx_count_distinct",
+    "approx_quantile",
+    "avg",
+    "both",
+    "collect_list",
+    "collect_set",
     "connectors",
+    "count",
+    "count_distinct",
+    "cumulate",
+    "early",
+    "either",
+    "evictors",
+    "first",
+    "global_window",
+    "last",
+    "max",
+    "max_by",
+    "min",
+    "min_by",
+    "per_window",
+    "processing_time",
+    "repeat",
+    "session",
+    "sliding",
+    "stddev",
+    "sum",
     "testing",
+    "then",
+    "triggers",
+    "tumbling",
+    "var",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ class StateDeclaration:
     """What all declarations share: a name, taken from the attribute unless given, and a kind."""
 
     kind = ""
+    is_per_window = False
 
     def __init__(self, name: str | None) -> None:
         self.name = name or ""
@@ -206,6 +207,24 @@ class AggregatingState(StateDeclaration):
 
     def columns(self) -> list[tuple[str, pa.DataType]]:
         return [("value", self.type)]
+
+
+D = TypeVar("D", bound=StateDeclaration)
+
+
+def per_window(declaration: D) -> D:
+    """Keep a state for each window, not for the key; it is gone with its window.
+
+    In a `ProcessWindowFunction`: `seen = per_window(ValueState("bigint"))`.
+    """
+    declaration.is_per_window = True
+    return declaration
+
+
+def state_of_type(declaration: D, dtype: pa.DataType) -> D:
+    """The declaration, of a type that is known as an Arrow type only."""
+    declaration.attribute, declaration.type = declaration.name, dtype  # type: ignore[attr-defined]
+    return declaration
 
 
 def declared_states(function: object, step: str) -> list[StateDeclaration]:

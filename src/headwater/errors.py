@@ -139,6 +139,13 @@ class RowError(HeadwaterError, ValueError):
         )
 
     @classmethod
+    def no_event_time(cls, step: str) -> RowError:
+        return cls(
+            f"step {step!r}: windows in event time need rows with one, and a row has none; give the source watermarks, "
+            "or use hw.processing_time(...)"
+        )
+
+    @classmethod
     def row_count(cls, step: str, before: int, after: int) -> RowError:
         return cls(
             f"step {step!r}: the function got {before} rows and returned {after}, so their event times are unknown; "

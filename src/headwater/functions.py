@@ -89,6 +89,41 @@ class KeyedProcessFunction:
         """Called for each timer that fires."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One firing of a window: 'early', 'on_time' or 'late', and its number, counted from 0."""
+
+    kind: str
+    index: int
+
+
+class WindowContext(Context):
+    """What a window function knows about the firing at hand; its `timestamp` is the result's."""
+
+    __slots__ = ("key", "pane", "window")
+
+    window: Any
+    """The window: `start` and `end` in ms."""
+    pane: Pane
+
+
+class ProcessWindowFunction:
+    """A function over the content of a window that fires.
+
+    States declared as class attributes belong to the key, over all its windows; those wrapped in `per_window` to the window.
+    """
+
+    def open(self) -> None:
+        """Called once before the first window on each subtask."""
+
+    def process(self, elements: list[Any], ctx: WindowContext) -> Emitted:
+        """Called for each firing, with the rows in order of arrival, or with the one row of an aggregate before it."""
+        raise NotImplementedError
+
+    def clear(self, ctx: WindowContext) -> None:
+        """Called when a window is gone for good; its per-window states are cleared after this."""
+
+
 class ProcessFunction:
     """A stateless function with side outputs over any stream."""
 

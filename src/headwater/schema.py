@@ -92,6 +92,11 @@ class Schema:
         """The named-tuple class of this schema's rows."""
         return row_class(tuple(self.arrow.names))
 
+    @property
+    def struct(self) -> pa.DataType:
+        """The type of a whole row as one value."""
+        return pa.struct(list(self.arrow))
+
     def field(self, name: str) -> pa.Field:
         """One field; an unknown name is an error that lists the known ones."""
         if name not in self.arrow.names:

@@ -14,8 +14,8 @@ PACKAGE = Path(__file__).parents[2] / "src" / "headwater"
 ROOT = "<root>"
 
 LEAVES = frozenset(
-    {"aggregates", "batch", "descriptors", "durable", "durations", "errors", "expressions"}
-    | {"functions", "rows", "schema", "watermarks"}
+    {"aggregates", "batch", "composition", "descriptors", "durable", "durations", "errors", "evictors", "expressions"}
+    | {"functions", "rows", "schema", "triggers", "watermarks", "windows"}
 )
 """Single files that know only each other."""
 

@@ -8,11 +8,21 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headwater.aggregates import Aggregate
 from headwater.connectors.contract import Sink, Source
 from headwater.descriptors import StateDeclaration
-from headwater.functions import KeyedProcessFunction, ProcessFunction
+from headwater.evictors import Evictor
+from headwater.functions import (
+    AggregateFunction,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+    ProcessWindowFunction,
+)
 from headwater.schema import Schema
+from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
+from headwater.windows import WindowAssigner
 
 
 @dataclass(frozen=True)
@@ -23,8 +33,16 @@ class Key:
     function: Callable[[Any], Any] | None
     type: pa.DataType
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all rows have one key, as for `window_all`."""
+        return not self.columns and self.function is None
+
     def describe(self) -> str:
         return ", ".join(self.columns) if self.function is None else f"{_name_of(self.function)}()"
+
+
+NO_KEY = Key((), None, pa.bool_())
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,42 @@ class KeyedProcessNode(Node):
     function: KeyedProcessFunction = None  # type: ignore[assignment]
     states: tuple[StateDeclaration, ...] = ()
     key: Key = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Panes:
+    """What the firings of a window give: 'discarding', 'accumulating' or 'retracting', and what rows tell about them."""
+
+    mode: str = "accumulating"
+    has_info: bool = False
+    has_empty: bool = False
+
+
+@dataclass(frozen=True)
+class WindowNode(Node):
+    """Windows over a keyed stream. One of `aggregates`, `reduce` and `aggregate` may stand before `process`."""
+
+    operation: ClassVar[str] = "window"
+    is_stateful: ClassVar[bool] = True
+    key: Key = None  # type: ignore[assignment]
+    input_schema: Schema = None  # type: ignore[assignment]
+    assigner: WindowAssigner = None  # type: ignore[assignment]
+    trigger: Trigger = None  # type: ignore[assignment]
+    evictor: Evictor | None = None
+    evicts_after: bool = False
+    lateness_ms: int = 0
+    late: OutputTag | None = None
+    panes: Panes = Panes()
+    aggregates: Mapping[str, Aggregate] | None = None
+    reduce: Callable[[Any, Any], Any] | None = None
+    aggregate: AggregateFunction[Any, Any, Any] | None = None
+    accumulator: pa.DataType | None = None
+    folded: Schema | None = None
+    """What `aggregates`, `reduce` or `aggregate` give for a firing."""
+    value: Schema = None  # type: ignore[assignment]
+    """What a firing gives in the end, before key, window and pane are put to it."""
+    process: ProcessWindowFunction | None = None
+    states: tuple[StateDeclaration, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,9 @@ class Operator(Protocol):
     def tables(self) -> dict[str, StateTable]:
         """The operator's state by name, in a fixed order."""
 
+    def counters(self) -> dict[str, int]:
+        """What was counted since the last call, by name; nothing that a replay depends on."""
+
     def meta(self) -> dict[str, Any]:
         """The few facts, besides its tables, that must survive."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.functions import Context, Timer
 from headwater.graph.nodes import KeyedProcessNode
 from headwater.operators.contract import Emit, StepTime
+from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, side_batches
 from headwater.operators.user_code import open_function, user_code_failed
-from headwater.rows import Row, decode, encode_rows, make_rows, row_class
+from headwater.rows import Row, decode, encode_rows, make_rows
 from headwater.state.memory import Cursor, open_states
 from headwater.state.table import StateTable
 
@@ -85,7 +85,7 @@ class KeyedProcessOperator:
             name: decode(column) for name, column in zip(batch.table.column_names, batch.table.columns, strict=True)
         }
         rows = make_rows(self._row, list(columns.values()))
-        keys = self._keys(batch, columns)
+        keys = keys_of(batch, self._node.key, columns)
         cursor, context, process = self._cursor, self._context, self._function.process
         known, blank = self._entries.entries.get, self._entries.entry
         emitted: list[Any] = []
@@ -136,16 +136,11 @@ class KeyedProcessOperator:
         for tag, batch in side_batches(side, self._node.outputs, self._step):
             emit(tag, batch)
 
-    def _keys(self, batch: Batch, columns: dict[str, list[Any]]) -> Iterable[Any]:
-        if batch.key is not None:
-            return decode(batch.key)
-        names = self._node.key.columns
-        if len(names) == 1:
-            return columns[names[0]]
-        return make_rows(row_class(names), [columns[name] for name in names])
-
     def tables(self) -> dict[str, StateTable]:
         return self._tables
+
+    def counters(self) -> dict[str, int]:
+        return {}
 
     def meta(self) -> dict[str, Any]:
         return {"registrations": [self._event.next_registration, self._processing.next_registration]}
@@ -172,6 +167,9 @@ class PassOperator:
         """Nothing waits for time here."""
 
     def tables(self) -> dict[str, StateTable]:
+        return {}
+
+    def counters(self) -> dict[str, int]:
         return {}
 
     def meta(self) -> dict[str, Any]:

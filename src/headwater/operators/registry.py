@@ -8,10 +8,14 @@ from typing import Any
 from headwater.graph.nodes import Node
 from headwater.operators.contract import Operator
 from headwater.operators.process import KeyedProcessOperator
+from headwater.operators.window import window_operator
 from headwater.rows import Row
 from headwater.schema import Schema
 
-_OPERATORS: dict[str, Callable[[Any, str, type[Row]], Operator]] = {"keyed_process": KeyedProcessOperator}
+_OPERATORS: dict[str, Callable[[Any, str, type[Row]], Operator]] = {
+    "keyed_process": KeyedProcessOperator,
+    "window": window_operator,
+}
 
 
 def operator_for(node: Node, step: str, input_schema: Schema) -> Operator:

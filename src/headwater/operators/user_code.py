@@ -6,10 +6,10 @@ import traceback
 from typing import Any
 
 from headwater.errors import UserCodeError
-from headwater.functions import KeyedProcessFunction, ProcessFunction
+from headwater.functions import KeyedProcessFunction, ProcessFunction, ProcessWindowFunction
 
 
-def open_function(function: KeyedProcessFunction | ProcessFunction, step: str) -> None:
+def open_function(function: KeyedProcessFunction | ProcessFunction | ProcessWindowFunction, step: str) -> None:
     """Call a function's `open`."""
     try:
         function.open()

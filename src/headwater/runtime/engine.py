@@ -38,7 +38,7 @@ class JobStatus:
     published: int = -1
     """The newest epoch that every sink has."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per step uid: rows_in and rows_out of this run, watermark_ms, entries of state by name."""
+    """Per step uid: rows_in, rows_out and late_dropped of this run, watermark_ms, entries of state by name."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per source uid and split: the position of the next row to read."""
     error: str | None = None

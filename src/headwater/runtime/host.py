@@ -165,6 +165,7 @@ class _Entry:
             "rows_out": rows_out,
             "watermark_ms": after.watermark_ms,
             "state": {name: len(table) for name, table in self.operator.tables().items()},
+            "late_dropped": self.operator.counters().get("late_dropped", 0),
         }
 
 

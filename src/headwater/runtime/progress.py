@@ -45,6 +45,7 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
             total = status.steps.setdefault(uid, _fresh_counters())
             total["rows_in"] += counters["rows_in"]
             total["rows_out"] += counters["rows_out"]
+            total["late_dropped"] += counters.get("late_dropped", 0)
             lowest[uid] = min(lowest.get(uid, counters["watermark_ms"]), counters["watermark_ms"])
             entries = states.setdefault(uid, {})
             for name, count in counters["state"].items():
@@ -56,4 +57,4 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
 
 
 def _fresh_counters() -> dict[str, Any]:
-    return {"rows_in": 0, "rows_out": 0, "watermark_ms": MIN_TIMESTAMP, "state": {}}
+    return {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "watermark_ms": MIN_TIMESTAMP, "state": {}}

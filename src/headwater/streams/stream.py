@@ -17,6 +17,7 @@ from headwater.expressions import compile_select, compile_where
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
 from headwater.graph.nodes import (
     FORWARD,
+    NO_KEY,
     Edge,
     Exchange,
     FilterNode,
@@ -33,6 +34,8 @@ from headwater.graph.nodes import (
 )
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
+from headwater.streams.windowed import WindowedStream
+from headwater.windows import WindowAssigner
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
@@ -150,6 +153,11 @@ class Stream:
             raise StateError.bad_key_type("key_by", spec.type)
         return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
 
+    def window_all(self, windows: WindowAssigner) -> WindowedStream:
+        """Windows over all rows together, in one place."""
+        edges = self._moved(Exchange("global"))
+        return WindowedStream(KeyedStream(self._env, edges, self.schema, NO_KEY), windows)
+
     def rebalance(self) -> Stream:
         """Spread the rows evenly over the subtasks."""
         return Stream(self._env, self._moved(Exchange("rebalance")), self.schema)
@@ -225,6 +233,10 @@ class KeyedStream(Stream):
             raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
         states = tuple(declared_states(function, step))
         return self._add(KeyedProcessNode, step, Schema.of(schema), function=function, states=states, key=self.key)
+
+    def window(self, windows: WindowAssigner) -> WindowedStream:
+        """Windows per key: say when they fire and what becomes of late rows, then what to compute."""
+        return WindowedStream(self, windows)
 
 
 def _callable(step: str, function: Any) -> Any:

@@ -1,0 +1,214 @@
+"""Triggers made of triggers: `repeat`, `either`, `both`, `then`, and the form that reads as it works, `early(...)`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.descriptors import ReducingState
+from headwater.durations import Duration
+from headwater.errors import GraphError
+from headwater.triggers import CONTINUE, FIRE, Trigger, TriggerContext, TriggerResult, _interval, checked
+
+
+class _Composed(Trigger):
+    """What compositions share: parts, and one way to ask them."""
+
+    def __init__(self, *parts: Trigger) -> None:
+        self._parts = parts
+        self.can_merge = all(part.can_merge for part in parts)
+        self.can_fire = any(part.can_fire for part in parts)
+
+    def parts(self) -> Sequence[Trigger]:
+        return self._parts
+
+    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
+        return self._ask("on_element", event, ctx)
+
+    def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
+        return self._ask("on_event_time", timestamp, ctx)
+
+    def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
+        return self._ask("on_processing_time", timestamp, ctx)
+
+    def rearm(self, ctx: TriggerContext) -> None:
+        for part in self._parts:
+            part.rearm(ctx)
+
+    def clear(self, ctx: TriggerContext) -> None:
+        for part in self._parts:
+            part.clear(ctx)
+
+    def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
+        raise NotImplementedError
+
+
+class RepeatTrigger(_Composed):
+    """Starts its part over whenever it has fired."""
+
+    def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
+        part = self._parts[0]
+        result: TriggerResult = getattr(part, what)(about, ctx)
+        if FIRE in result:
+            part.reset(ctx)
+            part.rearm(ctx)
+        return result
+
+
+class EitherTrigger(_Composed):
+    """Fires whenever one of its parts does."""
+
+    def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
+        result = CONTINUE
+        for part in self._parts:
+            result |= getattr(part, what)(about, ctx)
+        return result
+
+
+class BothTrigger(_Composed):
+    """Fires when every part has fired since it fired last."""
+
+    fired = ReducingState("bigint", reduce=operator.or_)
+
+    def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
+        purge = CONTINUE
+        for place, part in enumerate(self._parts):
+            result: TriggerResult = getattr(part, what)(about, ctx)
+            purge |= result & TriggerResult.PURGE
+            if FIRE in result:
+                self.fired.add(1 << place)
+        if self.fired.get() != (1 << len(self._parts)) - 1:
+            return CONTINUE
+        self.fired.clear()
+        return FIRE | purge
+
+
+class ThenTrigger(_Composed):
+    """Each part until it fires, one after the other; the last one stays."""
+
+    turn = ReducingState("bigint", reduce=max)
+
+    def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
+        turn = self.turn.get() or 0
+        part = self._parts[turn]
+        result: TriggerResult = getattr(part, what)(about, ctx)
+        if FIRE in result and turn + 1 < len(self._parts):
+            part.reset(ctx)
+            self.turn.add(turn + 1)
+            self._parts[turn + 1].rearm(ctx)
+        return result
+
+    def rearm(self, ctx: TriggerContext) -> None:
+        self._parts[self.turn.get() or 0].rearm(ctx)
+
+
+class StagedTrigger(Trigger):
+    """Early, on time, late: what `early(...)` gives."""
+
+    can_merge = True
+    seen = ReducingState("bigint", reduce=operator.add)
+    next = ReducingState("bigint", reduce=min)
+
+    def __init__(self, early: tuple[int | None, int | None], late: tuple[int | None, int | None]) -> None:
+        self._early, self._late = early, late
+
+    def on_time(self) -> StagedTrigger:
+        """And when the watermark passes the window's end, which it always does; said for the reader."""
+        return self
+
+    def late(
+        self,
+        *,
+        each: bool = False,
+        every: Duration | None = None,
+        count: int | None = None,
+    ) -> StagedTrigger:
+        """And for late rows: for each one, once in a while of processing time, or for every `count` of them."""
+        return StagedTrigger(self._early, _stage("late", each=each, every=every, count=count))
+
+    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
+        if ctx.window.last > ctx.watermark:
+            ctx.timers.event_time(ctx.window.last)
+            every_ms, count = self._early
+        else:
+            every_ms, count = self._late
+        if every_ms is not None and self.next.get() is None:
+            self.next.add(ctx.now + every_ms)
+            ctx.timers.processing_time(ctx.now + every_ms)
+        if count is None:
+            return CONTINUE
+        self.seen.add(1)
+        if self.seen.get() < count:
+            return CONTINUE
+        self.seen.clear()
+        return FIRE
+
+    def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
+        if timestamp != ctx.window.last:
+            return CONTINUE
+        self.clear(ctx)
+        self.next.clear()
+        self.seen.clear()
+        return FIRE
+
+    def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
+        if timestamp != self.next.get():
+            return CONTINUE
+        self.next.clear()
+        return FIRE
+
+    def rearm(self, ctx: TriggerContext) -> None:
+        if ctx.window.last > ctx.watermark:
+            ctx.timers.event_time(ctx.window.last)
+        if self.next.get() is not None:
+            ctx.timers.processing_time(self.next.get())
+
+    def clear(self, ctx: TriggerContext) -> None:
+        ctx.timers.delete_event_time(ctx.window.last)
+        if self.next.get() is not None:
+            ctx.timers.delete_processing_time(self.next.get())
+
+
+def repeat(trigger: Trigger) -> Trigger:
+    """Start the trigger over whenever it has fired."""
+    return RepeatTrigger(checked(trigger, "repeat"))
+
+
+def either(*triggers: Trigger) -> Trigger:
+    """Fire whenever one of the triggers does."""
+    return EitherTrigger(*_several(triggers, "either"))
+
+
+def both(*triggers: Trigger) -> Trigger:
+    """Fire when every one of the triggers has fired, and start over."""
+    return BothTrigger(*_several(triggers, "both"))
+
+
+def then(*triggers: Trigger) -> Trigger:
+    """The first trigger until it fires, then the second, and so on; the last one stays."""
+    return ThenTrigger(*_several(triggers, "then"))
+
+
+def early(*, every: Duration | None = None, count: int | None = None) -> StagedTrigger:
+    """Fire early, and on time; for late rows too, one by one unless `.late(...)` says otherwise.
+
+    `every` is processing time from the first row after the last firing; `count` is a number of rows.
+    `early(every="1 min").on_time().late(each=True)`
+    """
+    return StagedTrigger(_stage("early", each=False, every=every, count=count), (None, 1))
+
+
+def _stage(name: str, *, each: bool, every: Duration | None, count: int | None) -> tuple[int | None, int | None]:
+    if each + (every is not None) + (count is not None) != 1:
+        choices = "every='1 min' or count=100" + (" or each=True" if name == "late" else "")
+        raise GraphError.bad_argument(name, f"needs one of {choices}", (each, every, count), f"write {name}(...)")
+    if count is not None and (type(count) is not int or count <= 0):
+        raise GraphError.bad_argument(name, "needs a positive count", count, f"write {name}(count=100)")
+    return None if every is None else _interval(every, name), 1 if each else count
+
+
+def _several(triggers: tuple[Trigger, ...], step: str) -> list[Trigger]:
+    if len(triggers) < 2:
+        raise GraphError.bad_argument(step, "needs at least two triggers", triggers, f"write {step}(a, b)")
+    return [checked(trigger, step) for trigger in triggers]

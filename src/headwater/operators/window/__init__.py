@@ -1,0 +1,14 @@
+"""Windows: what they hold, when they fire, and what comes out."""
+
+from __future__ import annotations
+
+from headwater.graph.nodes import WindowNode
+from headwater.operators.contract import Operator
+from headwater.operators.window.operator import WindowOperator
+from headwater.operators.window.sliced import SlicedWindowOperator, is_sliced
+from headwater.rows import Row
+
+
+def window_operator(node: WindowNode, step: str, row: type[Row]) -> Operator:
+    """By columns where that can be, else element by element."""
+    return (SlicedWindowOperator if is_sliced(node) else WindowOperator)(node, step, row)

@@ -1,0 +1,309 @@
+"""What windows hold between firings: rows, one Python value, or the accumulators of built-in aggregates.
+
+A content works on the window that its cursor points at. Built-in aggregates are computed for all windows of a batch
+together: until the batch ends, a window holds the places of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
+from headwater.evictors import Element, Evictor
+from headwater.functions import AggregateFunction
+from headwater.operators.aggregation import Aggregation
+from headwater.operators.window.scope import Scope
+from headwater.rows import decode, encode_rows, make_rows, row_class
+from headwater.schema import Schema
+
+Point = Callable[[Scope], None]
+"""Makes a window's state the current one."""
+Folding = Callable[[Any, Any], Any] | AggregateFunction[Any, Any, Any]
+Fold = Callable[[Sequence[list[Any]]], list[Any]]
+"""Gives, for each list of rows, the row made of it."""
+Held = Any
+"""What a window held when it fired."""
+
+
+class Contents(Protocol):
+    """The content of the current window."""
+
+    gives_rows: bool
+    """Whether a firing's value is a list of rows, not one row."""
+
+    def declarations(self) -> list[StateDeclaration]:
+        """The states it is kept in; the handles are put in their place."""
+
+    def begin(self, table: pa.Table) -> None:
+        """The rows to come are those of this table."""
+
+    def add(self, row: Any, timestamp: int | None, place: int) -> None:
+        """Take in a row, which is at this place of the table."""
+
+    def take(self) -> Held | None:
+        """What the window holds, for a firing; None when it holds nothing."""
+
+    def clear(self) -> None:
+        """Drop all."""
+
+    def absorb(self, others: Sequence[Scope], target: Scope, point: Point) -> None:
+        """Take over what other windows hold; leaves the cursor at the target."""
+
+    def finish(self, point: Point) -> None:
+        """The table is done; store what is held."""
+
+    def compute(self, firings: Sequence[Held]) -> list[Any]:
+        """For each firing, the value: a list of elements or a row."""
+
+
+class RowContents:
+    """The rows themselves, with an evictor perhaps, and with a fold where one is to be made of what the evictor leaves."""
+
+    rows: ListState
+
+    def __init__(
+        self, schema: Schema, evictor: Evictor | None, *, evicts_after: bool, fold: Fold | None = None
+    ) -> None:
+        self._type = pa.struct([pa.field("row", schema.struct), pa.field("at", pa.int64())])
+        self._evictor, self._evicts_after, self._fold = evictor, evicts_after, fold
+        self.gives_rows = fold is None
+
+    def declarations(self) -> list[StateDeclaration]:
+        return [state_of_type(ListState("rows", "boolean"), self._type)]
+
+    def begin(self, table: pa.Table) -> None:
+        """Rows come with their values."""
+
+    def add(self, row: Any, timestamp: int | None, place: int) -> None:
+        self.rows.add((row, timestamp))
+
+    def take(self) -> Held | None:
+        kept = self.rows.get()
+        if not kept:
+            return None
+        if self._evictor is None:
+            return [row for row, _ in kept]
+        elements = [Element(row, at) for row, at in kept]
+        staying = self._evictor.keep(elements)
+        if len(staying) < len(elements):
+            self.rows.update(staying)
+        return [e.row for e in (elements if self._evicts_after else staying)]
+
+    def clear(self) -> None:
+        self.rows.clear()
+
+    def absorb(self, others: Sequence[Scope], target: Scope, point: Point) -> None:
+        moved: list[Any] = []
+        for scope in others:
+            point(scope)
+            moved += self.rows.get()
+            self.rows.clear()
+        point(target)
+        self.rows.add_all(moved)
+
+    def finish(self, point: Point) -> None:
+        """Rows are stored as they come."""
+
+    def compute(self, firings: Sequence[Held]) -> list[Any]:
+        return list(firings) if self._fold is None else self._fold([held or [] for held in firings])
+
+
+class FoldedContents:
+    """One Python value: a reduced row, or the accumulator of a user's aggregate function."""
+
+    gives_rows = False
+    value: ValueState
+
+    def __init__(self, dtype: pa.DataType, function: Folding, fields: int) -> None:
+        self._type, self._function, self._fields = dtype, function, fields
+
+    def declarations(self) -> list[StateDeclaration]:
+        return [state_of_type(ValueState("value", "boolean"), self._type)]
+
+    def begin(self, table: pa.Table) -> None:
+        """Rows come with their values."""
+
+    def add(self, row: Any, timestamp: int | None, place: int) -> None:
+        kept, function = self.value.get(), self._function
+        if isinstance(function, AggregateFunction):
+            self.value.set(function.add(function.create() if kept is None else kept, row))
+        else:
+            self.value.set(row if kept is None else function(kept, row))
+
+    def take(self) -> Held | None:
+        return self.value.get()
+
+    def clear(self) -> None:
+        self.value.clear()
+
+    def absorb(self, others: Sequence[Scope], target: Scope, point: Point) -> None:
+        function = self._function
+        combine = function.merge if isinstance(function, AggregateFunction) else function
+        found = []
+        for scope in others:
+            point(scope)
+            if (value := self.value.get()) is not None:
+                found.append(value)
+            self.value.clear()
+        point(target)
+        for value in found:
+            kept = self.value.get()
+            self.value.set(value if kept is None else combine(kept, value))
+
+    def finish(self, point: Point) -> None:
+        """The value is stored as it changes."""
+
+    def compute(self, firings: Sequence[Held]) -> list[Any]:
+        return [result_of(self._function, held, self._fields) for held in firings]
+
+
+def fold_rows(function: Folding, fields: int) -> Fold:
+    """A Python fold over the rows of each firing."""
+
+    def fold(firings: Sequence[list[Any]]) -> list[Any]:
+        if isinstance(function, AggregateFunction):
+            return [result_of(function, reduce(function.add, rows, function.create()), fields) for rows in firings]
+        return [reduce(function, rows) for rows in firings]
+
+    return fold
+
+
+def aggregate_rows(aggregation: Aggregation, schema: Schema, step: str) -> Fold:
+    """Built-in aggregates over the rows of each firing."""
+
+    def fold(firings: Sequence[list[Any]]) -> list[Any]:
+        if not firings:
+            return []
+        table = encode_rows([tuple(row) for rows in firings for row in rows], schema.arrow, step)
+        groups = np.repeat(np.arange(len(firings)), [len(rows) for rows in firings])
+        columns = aggregation.result(aggregation.partial(table, groups, len(firings)))
+        return list(zip(*(decode(column) for column in columns), strict=True))
+
+    return fold
+
+
+def result_of(function: Folding, held: Any, fields: int) -> Any:
+    """The row that a fold gives; a plain value is the one field of its row."""
+    if not isinstance(function, AggregateFunction):
+        return held
+    result = function.result(function.create() if held is None else held)
+    return result if isinstance(result, tuple | dict) or fields > 1 else (result,)
+
+
+@dataclass
+class _Pending:
+    """What came into a window in this batch: accumulators of windows merged into it, and places of rows."""
+
+    accumulators: list[Any] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+
+
+class AggregateContents:
+    """The accumulators of built-in aggregates, computed by columns."""
+
+    gives_rows = False
+    kept: ValueState
+
+    def __init__(self, aggregation: Aggregation, schema: Schema, step: str) -> None:
+        self._aggregation, self._step = aggregation, step
+        self._schema = pa.schema(aggregation.fields)
+        self._row = row_class(tuple(f"f{place}" for place in range(len(aggregation.fields))))
+        self._type = pa.struct([pa.field(f"f{i}", f.type) for i, f in enumerate(aggregation.fields)])
+        self._table = schema.arrow.empty_table()
+        self._pending: dict[Scope, _Pending] = {}
+        self._scope: Callable[[], Scope]
+
+    def declarations(self) -> list[StateDeclaration]:
+        return [state_of_type(ValueState("kept", "boolean"), self._type)]
+
+    def at(self, scope: Callable[[], Scope]) -> None:
+        """How to know the current window."""
+        self._scope = scope
+
+    def begin(self, table: pa.Table) -> None:
+        self._table = table
+
+    def add(self, row: Any, timestamp: int | None, place: int) -> None:
+        self._of(self._scope()).places.append(place)
+
+    def _of(self, scope: Scope) -> _Pending:
+        pending = self._pending.get(scope)
+        if pending is None:
+            pending = self._pending[scope] = _Pending()
+        return pending
+
+    def take(self) -> Held | None:
+        pending = self._pending.get(self._scope(), _Pending())
+        kept = self.kept.get()
+        accumulators = [*([] if kept is None else [kept]), *pending.accumulators]
+        return (accumulators, list(pending.places)) if accumulators or pending.places else None
+
+    def clear(self) -> None:
+        self.kept.clear()
+        self._pending.pop(self._scope(), None)
+
+    def absorb(self, others: Sequence[Scope], target: Scope, point: Point) -> None:
+        into = self._of(target)
+        for scope in others:
+            point(scope)
+            if (kept := self.kept.get()) is not None:
+                into.accumulators.append(kept)
+                self.kept.clear()
+            pending = self._pending.pop(scope, None)
+            if pending is not None:
+                into.accumulators += pending.accumulators
+                into.places += pending.places
+        point(target)
+
+    def finish(self, point: Point) -> None:
+        pending, self._pending = self._pending, {}
+        held, scopes = [], []
+        for scope in pending:
+            point(scope)
+            kept = self.kept.get()
+            accumulators = [*([] if kept is None else [kept]), *pending[scope].accumulators]
+            if accumulators or pending[scope].places:
+                held.append((accumulators, pending[scope].places))
+                scopes.append(scope)
+        for scope, row in zip(scopes, self._rows(self._merged(held)), strict=True):
+            point(scope)
+            self.kept.set(row)
+
+    def compute(self, firings: Sequence[Held]) -> list[Any]:
+        if not firings:
+            return []
+        columns = self._aggregation.result(self._merged(firings))
+        return list(zip(*(decode(column) for column in columns), strict=True))
+
+    def _merged(self, held: Sequence[Held | None]) -> pa.Table:
+        """One accumulator for each: what was kept, then what came."""
+        if not held:
+            return self._schema.empty_table()
+        parts: list[pa.Table] = []
+        groups: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        kept = [(g, row) for g, one in enumerate(held) if one is not None for row in one[0]]
+        if kept:
+            parts.append(encode_rows([tuple(row) for _, row in kept], self._schema, self._step))
+            groups.append(np.array([g for g, _ in kept], np.int64))
+        counts = [0 if one is None else len(one[1]) for one in held]
+        if any(counts):
+            filled = np.flatnonzero(counts)
+            places = np.concatenate([held[g][1] for g in filled.tolist()]).astype(np.int64)  # type: ignore[index]
+            local = np.repeat(np.arange(len(filled)), np.array(counts)[filled])
+            parts.append(self._aggregation.partial(self._table.take(pa.array(places)), local, len(filled)))
+            groups.append(filled.astype(np.int64))
+        nothing = [g for g, one in enumerate(held) if one is None]
+        if nothing:
+            parts += [self._aggregation.empty()] * len(nothing)
+            groups.append(np.array(nothing, np.int64))
+        together = pa.concat_tables([part.cast(self._schema) for part in parts])
+        return self._aggregation.merge(together, np.concatenate(groups), len(held))
+
+    def _rows(self, table: pa.Table) -> list[Any]:
+        return list(make_rows(self._row, [decode(column) for column in table.columns]))

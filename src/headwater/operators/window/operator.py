@@ -1,0 +1,322 @@
+"""The window operator: element by element as Flink does it, for any assigner, trigger, evictor and function."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any
+
+from headwater.batch import MAX_TIMESTAMP, Batch, timestamp_list
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.errors import HeadwaterError, RowError
+from headwater.functions import Pane, ProcessWindowFunction, WindowContext
+from headwater.graph.nodes import WindowNode
+from headwater.operators.aggregation import Aggregation
+from headwater.operators.contract import Emit, StepTime
+from headwater.operators.keys import keys_of
+from headwater.operators.stateless import SideRow, rows_of, side_batches
+from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.window.contents import (
+    AggregateContents,
+    Contents,
+    FoldedContents,
+    RowContents,
+    aggregate_rows,
+    fold_rows,
+)
+from headwater.operators.window.late import LateRows
+from headwater.operators.window.panes import Cleared, Event, Firing, Merged, PaneBook
+from headwater.operators.window.scope import Scope, ScopeTimers, scope_of, scope_type
+from headwater.operators.window.sessions import Sessions, sessions_declaration
+from headwater.operators.window.triggering import TriggerHost
+from headwater.rows import Row
+from headwater.state.memory import Cursor, open_states
+from headwater.state.table import StateTable
+from headwater.triggers import TriggerResult
+from headwater.windows import Window
+
+_SLICE_ROWS = 65_536
+
+
+class WindowOperator:
+    """Runs one window step on one subtask."""
+
+    def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
+        self._node, self._step, self._row = node, step, row
+        self._assigner = node.assigner
+        self._is_event_time = node.assigner.domain == EVENT
+        scope = scope_type(node.key.type)
+        self._event, self._processing = TimerQueue(step, EVENT, scope), TimerQueue(step, PROCESSING, scope)
+        self._timers = ScopeTimers(self._event, self._processing)
+        self._trigger = TriggerHost(node.trigger, node.input_schema, step, scope, self._timers)
+        self._contents: Contents = _contents(node, step)
+        self._book = PaneBook(node, step)
+        self._late = LateRows(node, step)
+        self._open_states(scope)
+        self._context = WindowContext()
+        self._context.timers = self._timers
+        self._events: list[Event] = []
+        self._side: list[SideRow] = []
+        if isinstance(self._contents, AggregateContents):
+            self._contents.at(lambda: self._cursor.entry[0])
+
+    def _open_states(self, scope: Any) -> None:
+        node, step = self._node, self._step
+        self._cursor, self._key_cursor = Cursor(), Cursor()
+        self._function: ProcessWindowFunction | None = copy.deepcopy(node.process)
+        own = [*self._contents.declarations(), *self._book.declarations()]
+        per_window = [s for s in node.states if s.is_per_window]
+        per_key = [s for s in node.states if not s.is_per_window]
+        sessions = [sessions_declaration()] if self._assigner.merges else []
+        self._entries, windows = open_states([*own, *per_window], step, scope, self._cursor)
+        self._key_entries, keys = open_states([*per_key, *sessions], step, node.key.type, self._key_cursor)
+        for declaration in self._contents.declarations():
+            setattr(self._contents, declaration.attribute, windows[declaration.name])
+        for declaration in self._book.declarations():
+            setattr(self._book, declaration.attribute, windows[declaration.name])
+        for declaration in node.states:
+            setattr(self._function, declaration.attribute, {**windows, **keys}[declaration.name])
+        self._per_window: list[Any] = [windows[s.name] for s in per_window]
+        self._sessions = Sessions(keys["@sessions"]) if sessions else None
+        self._tables: dict[str, StateTable] = {**windows, **keys, **self._trigger.tables}
+        self._tables["@timers.event"], self._tables["@timers.processing"] = self._event, self._processing
+        if self._function is not None:
+            open_function(self._function, step)
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        for start in range(0, len(batch), _SLICE_ROWS):
+            self._process_slice(batch.slice(start, _SLICE_ROWS), time, emit)
+
+    def _process_slice(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        self._begin(time)
+        self._contents.begin(batch.table)
+        rows = rows_of(batch.table, self._row)
+        keys = keys_of(batch, self._node.key)
+        for place, (key, timestamp, row) in enumerate(zip(keys, timestamp_list(batch.timestamps), rows, strict=True)):
+            try:
+                self._element(key, timestamp, row, place)
+            except HeadwaterError:
+                raise
+            except Exception as error:
+                raise user_code_failed(error, self._step, key, timestamp) from None
+        self._finish(emit)
+
+    def _element(self, key: Any, timestamp: int | None, row: Any, place: int) -> None:
+        self._key_cursor.entry = self._key_entries.entry(key)
+        context = self._trigger.context
+        context.timestamp = timestamp
+        moment = timestamp if self._is_event_time and self._assigner.is_bounded else context.now
+        if moment is None:
+            raise RowError.no_event_time(self._step)
+        missed: Window | None = None
+        is_in = False
+        for assigned in self._assigner.assign(row, moment):
+            window, state = assigned, assigned
+            if self._sessions is not None:
+                window = self._sessions.add(assigned, partial(self._merge, key))
+                state = self._sessions.state_window(window) or window
+            if self._is_late(window):
+                missed = window
+                if self._sessions is not None:
+                    self._sessions.remove(window)
+                continue
+            is_in = True
+            scope = self._point(key, window, state)
+            self._contents.add(row, timestamp, place)
+            kind = "early" if window.last > context.watermark else "late"
+            self._act(self._trigger.trigger.on_element(row, context), key, window, scope, kind)
+            self._keep_until_cleanup(window)
+        if not is_in and missed is not None:
+            self._late.add(row, timestamp, missed, context.watermark)
+
+    def _point(self, key: Any, window: Window, state: Window) -> Scope:
+        """Make a window the current one for content and trigger alike."""
+        scope = scope_of(key, state)
+        self._trigger.point(scope if state == window else scope_of(key, window), window)
+        self._cursor.entry = self._entries.entry(scope)
+        return scope
+
+    def _point_at(self, scope: Scope) -> None:
+        self._cursor.entry = self._entries.entry(scope)
+
+    def _merge(self, key: Any, merged: Window, parts: list[Window], kept: Window, absorbed: list[Window]) -> None:
+        for part in parts:
+            self._timers.scope = scope_of(key, part)
+            self._delete_cleanup(part)
+        self._trigger.merge(scope_of(key, merged), merged, [(scope_of(key, part), part) for part in parts])
+        target, others = scope_of(key, kept), [scope_of(key, window) for window in absorbed]
+        if others:
+            self._contents.absorb(others, target, self._point_at)
+            self._events.append(Merged(target, others))
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        self._begin(time)
+        for timestamp, scope in self._event.due(time.watermark_ms):
+            self._on_timer(timestamp, scope, EVENT)
+        self._finish(emit)
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._begin(time)
+        for timestamp, scope in self._processing.due(time.now_ms):
+            self._on_timer(timestamp, scope, PROCESSING)
+        self._finish(emit)
+
+    def _on_timer(self, timestamp: int, scope: Scope, domain: str) -> None:
+        key, window = scope[0], Window(scope[1], scope[2])
+        self._key_cursor.entry = self._key_entries.entry(key)
+        state: Window | None = window
+        if self._sessions is not None and (state := self._sessions.state_window(window)) is None:
+            return  # a window that has merged into another since
+        assert state is not None
+        place = self._point(key, window, state)
+        trigger, context = self._trigger.trigger, self._trigger.context
+        context.timestamp = None
+        try:
+            if domain == EVENT:
+                result = trigger.on_event_time(timestamp, context)
+                kind = "early" if timestamp < window.last else "on_time" if timestamp == window.last else "late"
+            else:
+                result = trigger.on_processing_time(timestamp, context)
+                is_early = self._is_event_time and window.last > context.watermark
+                kind = "early" if is_early else "late" if self._is_event_time else "on_time"
+            self._act(result, key, window, place, kind)
+            if domain == self._assigner.domain and timestamp == self._cleanup_time(window):
+                self._clear(key, window, place)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise user_code_failed(error, self._step, key, timestamp) from None
+
+    # -- firing -----------------------------------------------------------------------------------------------------
+
+    def _act(self, result: TriggerResult, key: Any, window: Window, scope: Scope, kind: str) -> None:
+        if TriggerResult.FIRE in result:
+            self._fire(key, window, scope, kind)
+            if self._node.panes.mode == "discarding":
+                result |= TriggerResult.PURGE
+        if TriggerResult.PURGE in result:
+            self._contents.clear()
+
+    def _fire(self, key: Any, window: Window, scope: Scope, kind: str) -> None:
+        held = self._contents.take()
+        if held is None and not (self._node.panes.has_empty and kind == "on_time"):
+            return
+        firing = Firing(key, window, scope, kind, held)
+        if self._function is not None:
+            (value,) = self._contents.compute([held])
+            elements = value if self._contents.gives_rows else [self._folded_row(value)]
+            self._set_context(window)
+            self._context.pane = Pane(kind, self._pane_index(scope))
+            firing.rows = list(self._function.process(elements, self._context) or ())
+        self._events.append(firing)
+
+    def _folded_row(self, value: Any) -> Any:
+        assert self._node.folded is not None
+        names = self._node.folded.names
+        return self._node.folded.row(*([value[name] for name in names] if isinstance(value, dict) else value))
+
+    def _pane_index(self, scope: Scope) -> int:
+        """The number of the firing at hand; those before it in this call are not in the book yet."""
+        if not self._book.is_needed:
+            return 0
+        index = self._book.index.get()
+        for event in self._events:
+            if event.state == scope:
+                index = index + 1 if isinstance(event, Firing) else 0 if isinstance(event, Cleared) else index
+        return int(index)
+
+    def _set_context(self, window: Window) -> None:
+        context, trigger = self._context, self._trigger.context
+        context.key, context.window, context.timestamp = trigger.key, window, window.last
+        context.watermark, context.now = trigger.watermark, trigger.now
+
+    def _clear(self, key: Any, window: Window, scope: Scope) -> None:
+        if self._function is not None:
+            self._set_context(window)
+            self._function.clear(self._context)
+        self._contents.clear()
+        self._trigger.clear()
+        for state in self._per_window:
+            state.clear()
+        if self._sessions is not None:
+            self._sessions.remove(window)
+        self._events.append(Cleared(scope))
+
+    def _begin(self, time: StepTime) -> None:
+        context = self._trigger.context
+        context.watermark, context.now = time.watermark_ms, time.now_ms
+        self._events, self._side = [], []
+        self._context._side = self._side  # type: ignore[attr-defined]
+
+    def _finish(self, emit: Emit) -> None:
+        """Compute what fired, all at once, and store what is held."""
+        open_firings = [e for e in self._events if isinstance(e, Firing) and e.rows is None]
+        for firing, value in zip(open_firings, self._contents.compute([f.held for f in open_firings]), strict=True):
+            firing.rows = [value]
+        self._contents.finish(self._point_at)
+        batch = self._book.write(self._events, self._point_at)
+        if batch is not None:
+            emit(None, batch)
+        for tag, side in side_batches(self._side, self._node.outputs, self._step):
+            emit(tag, side)
+        late = self._late.take()
+        if late is not None:
+            emit(*late)
+
+    # -- the end of windows -----------------------------------------------------------------------------------------
+
+    def _cleanup_time(self, window: Window) -> int:
+        lateness_ms = self._node.lateness_ms if self._is_event_time else 0
+        return min(window.last + lateness_ms, MAX_TIMESTAMP)
+
+    def _is_late(self, window: Window) -> bool:
+        return self._is_event_time and self._cleanup_time(window) <= self._trigger.context.watermark
+
+    def _keep_until_cleanup(self, window: Window) -> None:
+        at = self._cleanup_time(window)
+        if at < MAX_TIMESTAMP:
+            (self._timers.event_time if self._is_event_time else self._timers.processing_time)(at)
+
+    def _delete_cleanup(self, window: Window) -> None:
+        timers = self._timers
+        (timers.delete_event_time if self._is_event_time else timers.delete_processing_time)(self._cleanup_time(window))
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def tables(self) -> dict[str, StateTable]:
+        return self._tables
+
+    def counters(self) -> dict[str, int]:
+        return {"late_dropped": self._late.take_dropped()}
+
+    def meta(self) -> dict[str, Any]:
+        return {"registrations": [self._event.next_registration, self._processing.next_registration]}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self._event.next_registration, self._processing.next_registration = meta["registrations"]
+
+    def reset(self) -> None:
+        for table in self._tables.values():
+            table.clear_all()
+        self._event.next_registration = self._processing.next_registration = 0
+
+
+def _contents(node: WindowNode, step: str) -> Contents:
+    schema = node.input_schema
+    fields = 0 if node.folded is None else len(node.folded.names)
+    folding = node.reduce or node.aggregate
+    aggregation = None if node.aggregates is None else Aggregation(node.aggregates, schema, step)
+    if node.evictor is None and aggregation is not None:
+        return AggregateContents(aggregation, schema, step)
+    if node.evictor is None and folding is not None:
+        return FoldedContents(node.accumulator or schema.struct, folding, fields)
+    fold = None
+    if aggregation is not None:
+        fold = aggregate_rows(aggregation, schema, step)
+    elif folding is not None:
+        fold = fold_rows(folding, fields)
+    return RowContents(schema, node.evictor, evicts_after=node.evicts_after, fold=fold)

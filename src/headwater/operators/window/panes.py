@@ -1,0 +1,193 @@
+"""From firings to rows: key, window and pane are put to what was computed, and what was said before is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import Batch
+from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
+from headwater.graph.nodes import Panes, WindowNode
+from headwater.operators.window.contents import Point
+from headwater.operators.window.scope import Scope
+from headwater.rows import encode_rows
+from headwater.windows import Window
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER = "+I", "-U", "+U"
+
+
+@dataclass
+class Firing:
+    """A window fires."""
+
+    key: Any
+    window: Window
+    state: Scope
+    kind: str
+    held: Any
+    rows: list[Any] | None = None
+    """What came out, once it is known."""
+
+
+@dataclass
+class Merged:
+    """The state of windows went into another's."""
+
+    state: Scope
+    absorbed: list[Scope]
+
+
+@dataclass
+class Cleared:
+    """A window is gone."""
+
+    state: Scope
+
+
+Event = Firing | Merged | Cleared
+
+
+@dataclass
+class _Emitted:
+    row: tuple[Any, ...]
+    window: Window
+    pane: tuple[str, int]
+    row_kind: str
+    key: Any
+
+
+class PaneBook:
+    """Numbers the firings of each window and remembers, for retracting panes, what the last one said."""
+
+    index: Any
+    said: Any
+
+    def __init__(self, node: WindowNode, step: str) -> None:
+        self._panes: Panes = node.panes
+        self._node, self._step = node, step
+        self._names = tuple(node.value.names)
+        self._value = node.value.arrow
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether windows have a memory of their firings."""
+        return self._panes.has_info or self._panes.mode == "retracting"
+
+    def declarations(self) -> list[StateDeclaration]:
+        if not self.is_needed:
+            return []
+        index = ValueState("@pane", "int", default=0)
+        index.attribute = "index"
+        dtype = pa.struct(
+            [
+                pa.field("start", pa.int64()),
+                pa.field("end", pa.int64()),
+                pa.field("kind", pa.string()),
+                pa.field("index", pa.int32()),
+                pa.field("row", pa.struct(list(self._value))),
+            ]
+        )
+        said = state_of_type(ListState("@said", "boolean"), dtype)
+        said.attribute = "said"
+        return [index, said] if self._panes.mode == "retracting" else [index]
+
+    def write(self, events: Sequence[Event], point: Point) -> Batch | None:
+        """The rows of all firings, in order."""
+        out: list[_Emitted] = []
+        for event in events:
+            if isinstance(event, Firing):
+                out += self._fired(event, point)
+            elif self.is_needed:
+                self._follow(event, point)
+        return self._batch(out) if out else None
+
+    def _fired(self, firing: Firing, point: Point) -> list[_Emitted]:
+        rows = [self._tuple(row) for row in firing.rows or ()]
+        pane = (firing.kind, 0)
+        if not self.is_needed:
+            return [_Emitted(row, firing.window, pane, INSERT, firing.key) for row in rows]
+        point(firing.state)
+        pane = (firing.kind, self.index.get())
+        if self._panes.mode != "retracting":
+            self.index.set(pane[1] + 1)
+            return [_Emitted(row, firing.window, pane, INSERT, firing.key) for row in rows]
+        before = self.said.get()
+        if [(one.start, one.end, tuple(one.row)) for one in before] == [(*firing.window, row) for row in rows]:
+            return []
+        self.index.set(pane[1] + 1)
+        self.said.update([(*firing.window, *pane, row) for row in rows])
+        kind = UPDATE_AFTER if before else INSERT
+        taken_back = [
+            _Emitted(tuple(o.row), Window(o.start, o.end), (o.kind, o.index), UPDATE_BEFORE, firing.key) for o in before
+        ]
+        return taken_back + [_Emitted(row, firing.window, pane, kind, firing.key) for row in rows]
+
+    def _follow(self, event: Merged | Cleared, point: Point) -> None:
+        if isinstance(event, Cleared):
+            point(event.state)
+            self.index.clear()
+            if self._panes.mode == "retracting":
+                self.said.clear()
+            return
+        said: list[Any] = []
+        highest = 0
+        for scope in event.absorbed:
+            point(scope)
+            highest = max(highest, self.index.get())
+            self.index.clear()
+            if self._panes.mode == "retracting":
+                said += self.said.get()
+                self.said.clear()
+        point(event.state)
+        if highest > self.index.get():
+            self.index.set(highest)
+        if said:
+            self.said.add_all(said)
+
+    def _tuple(self, row: Any) -> tuple[Any, ...]:
+        if isinstance(row, dict) and row.keys() == set(self._names):
+            return tuple(row[name] for name in self._names)
+        return tuple(row) if isinstance(row, tuple | list) else row
+
+    def _batch(self, out: list[_Emitted]) -> Batch:
+        node = self._node
+        table = encode_rows([one.row for one in out], self._value, self._step)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        if "window_start" in node.schema.names and "window_start" not in columns:
+            columns["window_start"] = _moments([one.window.start for one in out])
+            columns["window_end"] = _moments([one.window.end for one in out])
+        columns |= self._key_columns(out, columns)
+        if self._panes.has_info and node.process is None:
+            columns["pane_kind"] = pa.array([one.pane[0] for one in out], pa.string())
+            columns["pane_index"] = pa.array([one.pane[1] for one in out], pa.int32())
+        if self._panes.mode == "retracting":
+            columns["row_kind"] = pa.array([one.row_kind for one in out], pa.string())
+        arrays = [columns[name] for name in node.schema.names]
+        times = np.array([one.window.last for one in out], np.int64)
+        return Batch(pa.Table.from_arrays(arrays, schema=node.schema.arrow), times)
+
+    def _key_columns(self, out: list[_Emitted], known: dict[str, Any]) -> dict[str, pa.Array]:
+        names = [name for name in key_columns(self._node) if name not in known]
+        if not names:
+            return {}
+        keys = [one.key if len(self._node.key.columns) > 1 else (one.key,) for one in out]
+        schema = pa.schema([self._node.schema.field(name) for name in names])
+        table = encode_rows([tuple(key) for key in keys], schema, self._step)
+        return dict(zip(names, table.columns, strict=True))
+
+
+def key_columns(node: WindowNode) -> list[str]:
+    """The columns of a result that show its key: a function's result is shown as `key`, no key not at all."""
+    if node.process is not None or node.reduce is not None:
+        return []
+    if node.key.function is not None:
+        return ["key"]
+    return list(node.key.columns)
+
+
+def _moments(millis: list[int]) -> pa.Array:
+    return pa.array(np.array(millis, np.int64) * 1000).view(pa.timestamp("us", "UTC"))

@@ -1,0 +1,232 @@
+"""Built-in aggregates over tumbling, sliding and cumulating windows in event time, by columns.
+
+A row goes into one slice, however many windows it belongs to; a window that fires merges its slices. The results are those
+of the general operator, except that several updates of a window in one epoch come out as one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
+from headwater.errors import RowError
+from headwater.graph.nodes import WindowNode
+from headwater.operators.aggregation import Aggregation
+from headwater.operators.contract import Emit, StepTime
+from headwater.operators.grouping import group
+from headwater.operators.window.late import LateRows
+from headwater.operators.window.slices import SliceTable
+from headwater.rows import Row, decode
+from headwater.state.table import StateTable
+from headwater.triggers import EventTimeTrigger
+from headwater.windows import SlicedAssigner, Window
+
+_MAX_SLICES = 256
+"""Slices of a window; a slide that hardly divides the size would make thousands."""
+
+
+def is_sliced(node: WindowNode) -> bool:
+    """Whether a window step can be computed by slices."""
+    return (
+        isinstance(node.assigner, SlicedAssigner)
+        and node.assigner.size_ms // node.assigner.slice_ms <= _MAX_SLICES
+        and type(node.trigger) is EventTimeTrigger
+        and node.aggregates is not None
+        and node.evictor is None
+        and node.process is None
+        and node.panes.mode == "accumulating"
+        and not node.panes.has_info
+        and not node.panes.has_empty
+    )
+
+
+class SlicedWindowOperator:
+    """Runs one such step on one subtask."""
+
+    def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
+        assert node.aggregates is not None
+        assert isinstance(node.assigner, SlicedAssigner)
+        self._node, self._step, self._row = node, step, row
+        self._assigner = node.assigner
+        self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
+        self._keys = list(_key_fields(node))
+        self._slices = SliceTable(pa.schema([*self._keys, *self._aggregation.fields]), self._merge, self._expect)
+        self._late = LateRows(node, step)
+        self.reset()
+
+    def reset(self) -> None:
+        self._slices.clear_all()
+        self._watermark_ms = MIN_TIMESTAMP
+        """Up to where windows have fired."""
+        self._to_fire: list[tuple[int, int, int]] = []
+        self._expected: set[Window] = set()
+        self._to_drop: list[tuple[int, int]] = []
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        starts = self._starts(batch.timestamps)
+        open_starts = self._open_starts(starts, time.watermark_ms)
+        is_open = np.isin(starts, open_starts)
+        if not is_open.all():
+            self._take_late(batch, starts, is_open, time.watermark_ms)
+            batch, starts = batch.take(np.flatnonzero(is_open)), starts[is_open]
+        if len(batch):
+            self._add(batch, starts, time.watermark_ms, emit)
+        late = self._late.take()
+        if late is not None:
+            emit(*late)
+
+    def _starts(self, timestamps: Timestamps) -> Timestamps:
+        if len(timestamps) and timestamps.min() == MIN_TIMESTAMP:
+            raise RowError.no_event_time(self._step)
+        offset, width = self._assigner.offset_ms, self._assigner.slice_ms
+        return timestamps - (timestamps - offset) % width
+
+    def _open_starts(self, starts: Timestamps, watermark_ms: int) -> Timestamps:
+        """The slices that a window is made of which is not gone; a row between windows belongs to none."""
+        return np.array([s for s in np.unique(starts).tolist() if self._dropped_at(s) > watermark_ms], np.int64)
+
+    def _take_late(self, batch: Batch, starts: Timestamps, is_open: Any, watermark_ms: int) -> None:
+        for at in np.flatnonzero(~is_open).tolist():
+            windows = self._assigner.windows_of_slice(int(starts[at]))
+            if windows and self._node.late is None:
+                self._late.drop()
+            elif windows:
+                row = self._row(*(decode(column.slice(at, 1))[0] for column in batch.table.columns))
+                self._late.add(row, int(batch.timestamps[at]), windows[-1], watermark_ms)
+
+    def _add(self, batch: Batch, starts: Timestamps, watermark_ms: int, emit: Emit) -> None:
+        columns = self._key_columns(batch)
+        order, slice_codes = np.unique(starts, return_inverse=True)
+        groups = group(columns, len(batch), slice_codes.astype(np.int64))
+        partial = self._aggregation.partial(batch.table, groups.codes, len(groups))
+        first = pa.array(groups.first)
+        table = pa.Table.from_arrays(
+            [*(_flat(column.take(first)) for column in columns), *partial.columns],
+            schema=pa.schema([*self._keys, *self._aggregation.fields]),
+        )
+        bounds = np.searchsorted(starts[groups.first], [*order, MAX_TIMESTAMP]).tolist()
+        touched: dict[Window, list[pa.Table]] = {}
+        for place, start in enumerate(order.tolist()):
+            part = table.slice(bounds[place], bounds[place + 1] - bounds[place])
+            self._slices.add(start, part)
+            for window in self._assigner.windows_of_slice(start):
+                if window.last <= watermark_ms < self._cleanup_time(window):
+                    touched.setdefault(window, []).append(part)
+        for window in sorted(touched, key=lambda w: (w.end, w.start)):
+            self._emit([(window, self._content(window, touched[window]))], emit)
+
+    def _key_columns(self, batch: Batch) -> list[Any]:
+        if batch.key is not None:
+            return [batch.key]
+        return [batch.table.column(name) for name in self._node.key.columns]
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        fired: list[tuple[Window, pa.Table]] = []
+        while self._to_fire and self._to_fire[0][0] <= time.watermark_ms:
+            last, start, end = heapq.heappop(self._to_fire)
+            window = Window(start, end)
+            self._expected.discard(window)
+            if last > self._watermark_ms:
+                fired.append((window, self._content(window, None)))
+        self._watermark_ms = max(self._watermark_ms, time.watermark_ms)
+        self._emit(fired, emit)
+        while self._to_drop and self._to_drop[0][0] <= time.watermark_ms:
+            self._slices.remove(heapq.heappop(self._to_drop)[1])
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        """These windows do not know processing time."""
+
+    def _expect(self, start: int) -> None:
+        """A slice is new: its windows are to fire, and it is to be dropped."""
+        for window in self._assigner.windows_of_slice(start):
+            if window not in self._expected:
+                self._expected.add(window)
+                heapq.heappush(self._to_fire, (window.last, window.start, window.end))
+        heapq.heappush(self._to_drop, (self._dropped_at(start), start))
+
+    def _dropped_at(self, start: int) -> int:
+        windows = self._assigner.windows_of_slice(start)
+        return self._cleanup_time(windows[-1]) if windows else MIN_TIMESTAMP
+
+    def _cleanup_time(self, window: Window) -> int:
+        return min(window.last + self._node.lateness_ms, MAX_TIMESTAMP)
+
+    # -- results ----------------------------------------------------------------------------------------------------
+
+    def _content(self, window: Window, touched: list[pa.Table] | None) -> pa.Table:
+        """The accumulators of a window by key; of the keys in `touched` only, if given."""
+        tables = [t for start in self._assigner.slices_of_window(window) for t in self._slices.tables(start)]
+        if touched is not None and self._keys:
+            tables = [_only(table, touched, len(self._keys)) for table in tables]
+        tables = [table for table in tables if len(table)]
+        return self._merge(tables) if len(tables) > 1 else tables[0]
+
+    def _merge(self, tables: list[pa.Table]) -> pa.Table:
+        together = pa.concat_tables(tables).combine_chunks()
+        keys = together.columns[: len(self._keys)]
+        groups = group(keys, len(together))
+        merged = self._aggregation.merge(
+            together.select(range(len(keys), len(together.columns))), groups.codes, len(groups)
+        )
+        first = pa.array(groups.first)
+        return pa.Table.from_arrays(
+            [*(_flat(key.take(first)) for key in keys), *merged.columns], schema=together.schema
+        )
+
+    def _emit(self, fired: list[tuple[Window, pa.Table]], emit: Emit) -> None:
+        if not fired:
+            return
+        counts = [len(table) for _, table in fired]
+        together = pa.concat_tables([table for _, table in fired]).combine_chunks()
+        width = len(self._keys)
+        results = self._aggregation.result(together.select(range(width, len(together.columns))))
+        windows = [
+            np.repeat(np.array(edge, np.int64), counts) for edge in zip(*(window for window, _ in fired), strict=True)
+        ]
+        moments = [pa.array(edge * 1000).view(pa.timestamp("us", "UTC")) for edge in windows]
+        arrays = [*together.columns[:width], *moments, *results]
+        table = pa.Table.from_arrays(arrays, schema=self._node.schema.arrow)
+        emit(None, Batch(table, windows[1] - 1))
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def tables(self) -> dict[str, StateTable]:
+        return {"slices": self._slices}
+
+    def counters(self) -> dict[str, int]:
+        return {"late_dropped": self._late.take_dropped()}
+
+    def meta(self) -> dict[str, Any]:
+        return {"watermark_ms": self._watermark_ms}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self._watermark_ms = meta["watermark_ms"]
+
+
+def _key_fields(node: WindowNode) -> list[pa.Field]:
+    if node.key.is_nothing:
+        return []
+    names = ["key"] if node.key.function is not None else list(node.key.columns)
+    return [node.schema.field(name) for name in names]
+
+
+def _only(table: pa.Table, touched: list[pa.Table], width: int) -> pa.Table:
+    """The rows of a table whose keys are in one of the others."""
+    together = pa.concat_tables([*(t.select(range(width)) for t in touched), table.select(range(width))])
+    codes = group(together.columns, len(together)).codes
+    wanted = codes[: len(together) - len(table)]
+    return table.filter(pa.array(np.isin(codes[len(wanted) :], wanted)))
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column

@@ -1,0 +1,116 @@
+"""The state of sliced windows: per slice of time, tables of accumulators by key.
+
+An epoch adds one table to each slice it touches, and that table is also what the changelog gets: no key is looked up.
+Tables of a slice are merged when the newer ones have grown as large as the oldest. That depends only on the tables that
+were added, so every copy of the state has the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.state.table import PUT, REMOVE
+
+Merge = Callable[[list[pa.Table]], pa.Table]
+"""Makes one table, with one row for each key, of several."""
+
+
+class SliceTable:
+    """Tables by the start of their slice."""
+
+    def __init__(self, schema: pa.Schema, merge: Merge, on_new_slice: Callable[[int], None]) -> None:
+        self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
+        heading = [pa.field("op", pa.int8()), pa.field("slice", pa.int64()), pa.field("run", pa.int64())]
+        self._stored = pa.schema([*heading, *schema])
+        self.clear_all()
+
+    def clear_all(self) -> None:
+        self._slices: dict[int, list[pa.Table]] = {}
+        self._known: set[int] = set()
+        """The slices that the changelog has."""
+        self._added: dict[int, list[pa.Table]] = {}
+        self._removed: dict[int, None] = {}
+        self._rows = 0
+
+    def tables(self, start: int) -> list[pa.Table]:
+        """What a slice holds."""
+        return self._slices.get(start, [])
+
+    def add(self, start: int, table: pa.Table) -> None:
+        """Add a table with one row for each of its keys."""
+        self._added.setdefault(start, []).append(table)
+        self._put(start, table)
+
+    def _put(self, start: int, table: pa.Table) -> None:
+        tables = self._slices.get(start)
+        if tables is None:
+            self._slices[start] = [table]
+            self._on_new_slice(start)
+        else:
+            tables.append(table)
+        self._rows += len(table)
+        if tables is not None and sum(map(len, tables[1:])) > len(tables[0]):
+            merged = self._merge(tables)
+            self._rows += len(merged) - sum(map(len, tables))
+            self._slices[start] = [merged]
+
+    def remove(self, start: int) -> None:
+        """Drop a slice if it is there."""
+        tables = self._slices.pop(start, None)
+        if tables is None:
+            return
+        self._rows -= sum(map(len, tables))
+        self._added.pop(start, None)
+        if start in self._known:
+            self._removed[start] = None
+
+    def changes(self) -> pa.Table | None:
+        if not self._added and not self._removed:
+            return None
+        table = self._table(self._removed, self._added)
+        self.forget_changes()
+        return table
+
+    def forget_changes(self) -> None:
+        self._known = set(self._slices) if not self._known else (self._known - set(self._removed)) | set(self._added)
+        self._added, self._removed = {}, {}
+
+    def dump(self) -> pa.Table:
+        return self._table({}, dict(sorted(self._slices.items())))
+
+    def _table(self, removed: dict[int, None], slices: dict[int, list[pa.Table]]) -> pa.Table:
+        parts = []
+        if removed:
+            nothing = [pa.nulls(len(removed), field.type) for field in self._schema]
+            runs = pa.array(np.zeros(len(removed), np.int64))
+            parts.append(self._headed(REMOVE, pa.array(list(removed), pa.int64()), runs, nothing))
+        for start, tables in slices.items():
+            for run, table in enumerate(tables):
+                starts = pa.array(np.full(len(table), start, np.int64))
+                parts.append(self._headed(PUT, starts, pa.array(np.full(len(table), run, np.int64)), table.columns))
+        return pa.concat_tables(parts).combine_chunks() if parts else self._stored.empty_table()
+
+    def _headed(self, op: int, starts: pa.Array, runs: pa.Array, columns: list[pa.Array]) -> pa.Table:
+        ops = pa.array(np.full(len(starts), op, np.int8))
+        return pa.Table.from_arrays([ops, starts, runs, *columns], schema=self._stored)
+
+    def apply(self, changes: pa.Table) -> None:
+        ops, starts, runs = (changes[name].to_numpy() for name in ("op", "slice", "run"))
+        for start in starts[ops == REMOVE].tolist():
+            self.remove(start)
+        content = changes.select(self._schema.names)
+        first = int(np.count_nonzero(ops == REMOVE))
+        edges = np.flatnonzero((np.diff(starts[first:]) != 0) | (np.diff(runs[first:]) != 0)) + 1
+        bounds = [first, *(edges + first).tolist(), len(changes)]
+        for begin, end in pairwise(bounds):
+            if begin < end:
+                self._put(int(starts[begin]), content.slice(begin, end - begin).combine_chunks())
+        self._known = set(self._slices)
+        self._added, self._removed = {}, {}
+
+    def __len__(self) -> int:
+        return self._rows

@@ -1,0 +1,77 @@
+"""The trigger of a step with its state: opened per window, combined when windows merge."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.descriptors import StateDeclaration
+from headwater.operators.window.scope import Scope, ScopeTimers
+from headwater.schema import Schema
+from headwater.state.memory import Cursor, KeyTable, open_states
+from headwater.state.table import StateTable
+from headwater.triggers import Trigger, TriggerContext
+from headwater.windows import Window
+
+
+class TriggerHost:
+    """A trigger on one subtask."""
+
+    def __init__(self, trigger: Trigger, schema: Schema, step: str, scope_type: Any, timers: ScopeTimers) -> None:
+        self.trigger = copy.deepcopy(trigger)
+        self._timers = timers
+        self._cursor = Cursor()
+        declarations: list[StateDeclaration] = []
+        owners: list[tuple[Trigger, str, str]] = []
+        for number, part in enumerate(_tree(self.trigger)):
+            for declaration in part.states(schema, step):
+                renamed = copy.copy(declaration)
+                renamed.name = f"@trigger.{number}.{declaration.name}"
+                declarations.append(renamed)
+                owners.append((part, declaration.attribute, renamed.name))
+        self._entries: KeyTable
+        self._entries, self.tables = open_states(declarations, step, scope_type, self._cursor)
+        self._handles: list[Any] = [self.tables[name] for _, _, name in owners]
+        for part, attribute, name in owners:
+            setattr(part, attribute, self.tables[name])
+        self.context = TriggerContext()
+        self.context.timers = timers
+
+    def point(self, scope: Scope, window: Window) -> None:
+        """Make a window the one that the trigger decides on."""
+        self._cursor.entry = self._entries.entry(scope)
+        self._timers.scope = scope
+        self.context.key, self.context.window = scope[0], window
+
+    def merge(self, merged: Scope, window: Window, parts: list[tuple[Scope, Window]]) -> None:
+        """Combine the states of windows that became one, and set its timers; the old ones' timers go."""
+        found: list[list[Any]] = [[] for _ in self._handles]
+        for scope, old in parts:
+            self.point(scope, old)
+            for values, handle in zip(found, self._handles, strict=True):
+                if (value := handle.get()) is not None:
+                    values.append(value)
+        for scope, old in parts:
+            self.point(scope, old)
+            self.clear()
+        self.point(merged, window)
+        for values, handle in zip(found, self._handles, strict=True):
+            for value in values:
+                handle.add(value)
+        self.trigger.rearm(self.context)
+
+    def clear(self) -> None:
+        """The current window is gone."""
+        self.trigger.clear(self.context)
+        for handle in self._handles:
+            handle.clear()
+
+    def named_tables(self) -> dict[str, StateTable]:
+        return self.tables
+
+
+def _tree(trigger: Trigger) -> Iterator[Trigger]:
+    yield trigger
+    for part in trigger.parts():
+        yield from _tree(part)
