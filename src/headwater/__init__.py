@@ -24,7 +24,7 @@ from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.environment import Environment
 from headwater.streams.stream import KeyedStream, Step, Stream
-from headwater.watermarks import Watermarks
+from headwater.watermarks import WatermarkGenerator, Watermarks
 
 __version__ = "0.1.0"
 
@@ -63,6 +63,7 @@ __all__ = [
     "Timer",
     "UserCodeError",
     "ValueState",
+    "WatermarkGenerator",
     "Watermarks",
     "connectors",
     "testing",

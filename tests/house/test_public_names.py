@@ -45,6 +45,7 @@ PUBLIC = [
     "Timer",
     "UserCodeError",
     "ValueState",
+    "WatermarkGenerator",
     "Watermarks",
     "connectors",
     "testing",
