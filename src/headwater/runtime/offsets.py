@@ -110,12 +110,12 @@ class _Input:
         if strategy.group is None:
             return
         for split, ceiling in self.ceiling.items():
-            is_read = self.ends and self.begin.get(split, 0) >= self.goal[split]
-            counts = ceiling > self.begin.get(split, 0) or not (
-                is_read or _is_idle(self.node, self.active_ms, split, now_ms)
-            )
-            at = reached_ms.get(split, MIN_TIMESTAMP)
-            yield Stand(self.uid, split, strategy.group, at, strategy.max_drift_ms, counts)
+            at = self.begin.get(split, 0)
+            is_read = self.ends and at >= self.goal[split]
+            is_idle = _is_idle(self.node, self.active_ms, split, now_ms)
+            counts = at < ceiling or not (is_read or is_idle)
+            mark_ms = reached_ms.get(split, MIN_TIMESTAMP)
+            yield Stand(self.uid, split, strategy.group, mark_ms, strategy.max_drift_ms, counts)
 
 
 def _input(plan: JobPlan, node: SourceNode, start: Offset, now_ms: int, targets: dict[str, Positions] | None) -> _Input:
