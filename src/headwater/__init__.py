@@ -56,7 +56,7 @@ from headwater.streams.environment import Environment
 from headwater.streams.stream import KeyedStream, Step, Stream
 from headwater.streams.windowed import WindowedStream
 from headwater.triggers import Trigger, TriggerContext, TriggerResult
-from headwater.watermarks import Watermarks
+from headwater.watermarks import WatermarkGenerator, Watermarks
 from headwater.windows import (
     Window,
     WindowAssigner,
@@ -114,6 +114,7 @@ __all__ = [
     "TriggerResult",
     "UserCodeError",
     "ValueState",
+    "WatermarkGenerator",
     "Watermarks",
     "Window",
     "WindowAssigner",

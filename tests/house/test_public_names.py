@@ -53,6 +53,7 @@ PUBLIC = [
     "TriggerResult",
     "UserCodeError",
     "ValueState",
+    "WatermarkGenerator",
     "Watermarks",
     "Window",
     "WindowAssigner",

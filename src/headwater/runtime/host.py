@@ -151,12 +151,12 @@ class _Entry:
             self.operator.process(batch, before, emit)
         for payload in payloads:
             if payload.watermark_ms is not None:
-                self._valve.update(payload.channel, payload.watermark_ms)
-        after = StepTime(self._valve.watermark(), facts.now_ms)
+                self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle)
+        after = StepTime(self._valve.settle(), facts.now_ms)
         if after.watermark_ms > standing:
             self.operator.advance_watermark(after, emit)
         self.operator.advance_clock(after, emit)
-        outcome.payloads.extend(outlet.finish(after.watermark_ms))
+        outcome.payloads.extend(outlet.finish(after.watermark_ms, idle=self._valve.is_idle()))
         for kept, emitted in ((outcome.sink_batches, outlet.sink_batches), (outcome.unread, outlet.unread)):
             for name, batches in emitted.items():
                 kept.setdefault(name, []).extend(batches)

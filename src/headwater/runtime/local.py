@@ -13,6 +13,7 @@ from pathlib import Path
 
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector, offsets, progress
+from headwater.runtime.alignment import Marks
 from headwater.runtime.engine import JobStatus, Settings
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.runtime.outbox import Outbox, stage
@@ -118,29 +119,32 @@ class LocalJob:
         plan, settings = self._plan, self._settings
         targets = offsets.end_positions(plan) if settings.bounded else None
         offset = offsets.first_offset(plan, settings.clock)
+        marks: Marks = {}
         while not self._stopping.is_set():
-            after = offsets.next_offset(plan, offset, settings.clock, settings.max_rows_per_epoch, targets)
+            after = offsets.next_offset(plan, offset, settings.clock, settings.max_rows_per_epoch, targets, marks=marks)
             if after is offset:
                 self._status.state = "finished"
                 return
             moved = after["positions"] != offset["positions"]
-            self._run_epoch(offset, after)
+            marks = self._run_epoch(offset, after)
             offset = after
             if not moved and not offset["end"]:
                 self._stopping.wait(settings.checkpoint_interval_ms / 1000)
         self._status.state = "stopped"
 
-    def _run_epoch(self, start: offsets.Offset, end: offsets.Offset) -> None:
+    def _run_epoch(self, start: offsets.Offset, end: offsets.Offset) -> Marks:
         plan, on_step = self._plan, self._settings.on_step
         facts = offsets.facts_of(end)
         on_step(EpochStep.PLANNED, facts.epoch)
         payloads: list[Routed] = []
         outcomes: list[tuple[str, Outcome]] = []
+        marks: Marks = {}
         for index, part in enumerate(offsets.ranges(plan, start, end)):
             host = self._cluster.split(part.node, part.split)
-            for outcome in host.run(part.start, part.end, facts, ended=part.ended):
+            for outcome in host.run(part.start, part.end, facts, ended=part.ended, idle=part.idle):
                 payloads.extend(outcome.payloads)
                 outcomes.append((f"s{index:04d}", outcome))
+            marks.setdefault(host.uid, {})[part.split] = outcome.steps[host.uid]["watermark_ms"]
         outcomes += self._cluster.run_levels(payloads)
         reports = []
         for place, outcome in outcomes:
@@ -155,3 +159,4 @@ class LocalJob:
         progress.update_status(self._status, facts.epoch, reports)
         self._status.positions = end["positions"]
         self._status.published = facts.epoch
+        return marks

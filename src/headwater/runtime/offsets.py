@@ -1,5 +1,7 @@
 """The offset of a job: where every split of every source stands, the epoch's number, its time, and whether input ended.
 
+For sources that want it, it also says when each split last had rows and which watermark it has reached.
+
 It is a plain dictionary, so that an engine can keep it in its own log. Planning an epoch from two offsets is a pure
 function, which is what makes a replay the same.
 """
@@ -7,13 +9,15 @@ function, which is what makes a replay the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.batch import MIN_TIMESTAMP
 from headwater.connectors.contract import Positions
 from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
+from headwater.runtime.alignment import Marks, Stand, held_back, merged
 from headwater.runtime.payload import EpochFacts
 
 Offset = dict[str, Any]
@@ -29,6 +33,8 @@ class SplitRange:
     end: int
     ended: bool
     """Whether the split has come to its end with this range, so that its watermark goes to the maximum."""
+    idle: bool
+    """Whether the split has been without rows for so long that nobody is to wait for it."""
 
 
 Clock = Callable[[int], int]
@@ -44,28 +50,89 @@ def first_offset(plan: JobPlan, clock: Clock) -> Offset:
     """The offset before the first epoch, which is epoch 0."""
     now_ms = clock(-1)
     positions = {plan.graph.uid(node): node.source.earliest() for node in plan.sources()}
-    return {"epoch": 0, "started_ms": now_ms, "now_ms": now_ms, "end": False, "positions": positions}
+    active_ms = {
+        uid: dict.fromkeys(positions[uid], now_ms)
+        for node in plan.sources()
+        if node.watermarks.idle_ms is not None and (uid := plan.graph.uid(node))
+    }
+    times = {"started_ms": now_ms, "now_ms": now_ms, "active_ms": active_ms, "marks": {}}
+    return {"epoch": 0, "end": False, "positions": positions, **times}
 
 
 def next_offset(
-    plan: JobPlan, start: Offset, clock: Clock, max_rows: int, targets: dict[str, Positions] | None
+    plan: JobPlan,
+    start: Offset,
+    clock: Clock,
+    max_rows: int,
+    targets: dict[str, Positions] | None,
+    *,
+    marks: Marks | None = None,
 ) -> Offset:
-    """The offset of the next epoch; `targets` bound a run that ends. At the end of input the offset stays as it is."""
+    """The offset of the next epoch. At the end of input the offset stays as it is.
+
+    `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before.
+    """
     if start["end"]:
         return start
     now_ms = max(clock(start["epoch"]), start["now_ms"])
+    reached_ms = merged(plan, start.get("marks", {}), marks or {})
+    inputs = [_input(plan, node, start, now_ms, targets) for node in plan.sources()]
+    held = held_back(stand for one in inputs for stand in one.stands(reached_ms.get(one.uid, {}), now_ms))
     positions = {}
     done = True
-    for node in plan.sources():
-        uid = plan.graph.uid(node)
-        begin: Positions = start["positions"][uid]
-        latest = node.source.latest(begin, now_ms - start["started_ms"])
-        goal = latest if targets is None else targets[uid]
-        ceiling = {split: min(latest[split], goal[split]) for split in latest if split in goal}
-        reached = _within(begin, ceiling, max_rows)
-        positions[uid] = reached
-        done = done and (targets is not None or node.source.bounded) and reached == goal
-    return {**start, "epoch": start["epoch"] + 1, "now_ms": now_ms, "end": done, "positions": positions}
+    for one in inputs:
+        ceiling = {s: one.begin.get(s, 0) if (one.uid, s) in held else at for s, at in one.ceiling.items()}
+        positions[one.uid] = _within(one.begin, ceiling, max_rows)
+        done = done and one.ends and positions[one.uid] == one.goal
+    active_ms = {one.uid: one.active_ms for one in inputs if one.node.watermarks.idle_ms is not None}
+    times = {"now_ms": now_ms, "active_ms": active_ms, "marks": reached_ms}
+    return {**start, "epoch": start["epoch"] + 1, "end": done, "positions": positions, **times}
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A source when an epoch is planned."""
+
+    node: SourceNode
+    uid: str
+    begin: Positions
+    ceiling: Positions
+    """How far each split could be read now."""
+    goal: Positions
+    ends: bool
+    """Whether there is nothing more to come once the goal is reached."""
+    active_ms: dict[str, int]
+    """When each split last had rows to read; for a new split, now."""
+
+    def stands(self, reached_ms: dict[str, int], now_ms: int) -> Iterator[Stand]:
+        """Where the splits stand in the source's group, if it is in one."""
+        strategy = self.node.watermarks
+        if strategy.group is None:
+            return
+        for split, ceiling in self.ceiling.items():
+            at = self.begin.get(split, 0)
+            is_read = self.ends and at >= self.goal[split]
+            is_idle = _is_idle(self.node, self.active_ms, split, now_ms)
+            counts = at < ceiling or not (is_read or is_idle)
+            mark_ms = reached_ms.get(split, MIN_TIMESTAMP)
+            yield Stand(self.uid, split, strategy.group, mark_ms, strategy.max_drift_ms, counts)
+
+
+def _input(plan: JobPlan, node: SourceNode, start: Offset, now_ms: int, targets: dict[str, Positions] | None) -> _Input:
+    uid = plan.graph.uid(node)
+    begin: Positions = start["positions"][uid]
+    latest = node.source.latest(begin, now_ms - start["started_ms"])
+    now_or_end = _end_of(node) if node.source.bounded else latest
+    goal = now_or_end if targets is None else targets[uid]
+    ceiling = {split: min(latest[split], goal[split]) for split in latest if split in goal}
+    known: dict[str, int] = start.get("active_ms", {}).get(uid, {})
+    active_ms = {s: now_ms if at > begin.get(s, 0) else known.get(s, now_ms) for s, at in ceiling.items()}
+    return _Input(node, uid, begin, ceiling, goal, targets is not None or node.source.bounded, active_ms)
+
+
+def _is_idle(node: SourceNode, active_ms: dict[str, int], split: str, now_ms: int) -> bool:
+    idle_ms = node.watermarks.idle_ms
+    return idle_ms is not None and split in active_ms and now_ms - active_ms[split] >= idle_ms
 
 
 def end_positions(plan: JobPlan) -> dict[str, Positions]:
@@ -83,7 +150,8 @@ def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
         for split in sorted(reached):
             at, to = begin.get(split, 0), reached[split]
             ended = bool(end["end"]) or full.get(split) == to
-            found.append(SplitRange(node.id, split, at, to, ended))
+            idle = not ended and _is_idle(node, end.get("active_ms", {}).get(uid, {}), split, end["now_ms"])
+            found.append(SplitRange(node.id, split, at, to, ended, idle))
     return found
 
 

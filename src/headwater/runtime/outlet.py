@@ -58,11 +58,11 @@ class Outlet:
         ready, self._ready = self._ready, []
         return ready
 
-    def finish(self, watermark_ms: int) -> list[Routed]:
-        """The last payloads of the epoch: for every port, the watermark to every subtask."""
+    def finish(self, watermark_ms: int, *, idle: bool = False) -> list[Routed]:
+        """The last payloads of the epoch: for every port, the watermark, and whether this channel is idle, to every subtask."""
         for port in self.ports:
             for subtask in range(self._plan.parallelism):
-                self._send(port, subtask, None, watermark_ms)
+                self._send(port, subtask, watermark_ms=watermark_ms, idle=idle)
         return self.take()
 
     def _push(self, branch: _Branch, tag: str | None, batch: Batch) -> None:
@@ -84,12 +84,20 @@ class Outlet:
         parts = route(batch, exchange, self._plan.groups, self._plan.parallelism, self._next_even)
         for subtask, part in parts:
             for piece in _pieces(part):
-                self._send(port, subtask, piece, None)
+                self._send(port, subtask, piece)
         if exchange.kind == "rebalance":
             self._next_even = (self._next_even + len(batch)) % self._plan.parallelism
 
-    def _send(self, port: Port, subtask: int, batch: Batch | None, watermark_ms: int | None) -> None:
-        payload = Payload(port.level, port.node, self._channel, self._sequence, self._facts, watermark_ms, batch)
+    def _send(
+        self,
+        port: Port,
+        subtask: int,
+        batch: Batch | None = None,
+        *,
+        watermark_ms: int | None = None,
+        idle: bool = False,
+    ) -> None:
+        payload = Payload(port.level, port.node, self._channel, self._sequence, self._facts, watermark_ms, batch, idle)
         self._sequence += 1
         self._ready.append((subtask, encode_payload(payload)))
 

@@ -20,7 +20,7 @@ DRIVER_LEVEL = 255
 MAX_PAYLOAD_BYTES = 4 << 20
 
 _PREFIX = struct.Struct("<2sBBI")
-_MAGIC, _VERSION = b"HW", 1
+_MAGIC, _VERSION = b"HW", 2
 _TIMESTAMP, _KEY = "__ts", "__key"
 
 
@@ -43,6 +43,8 @@ class Payload:
     facts: EpochFacts
     watermark_ms: int | None
     batch: Batch | None
+    idle: bool = False
+    """Said with a watermark: whether the channel is idle, so that the receiver does not wait for it."""
 
 
 def level_of(data: bytes) -> int:
@@ -53,9 +55,8 @@ def level_of(data: bytes) -> int:
 def encode_payload(payload: Payload) -> bytes:
     """The payload as bytes; the same payload gives the same bytes."""
     facts = payload.facts
-    header = json.dumps(
-        [payload.port, payload.channel, payload.sequence, facts.epoch, facts.now_ms, payload.watermark_ms]
-    ).encode()
+    channel = [payload.port, payload.channel, payload.sequence]
+    header = json.dumps([*channel, facts.epoch, facts.now_ms, payload.watermark_ms, payload.idle]).encode()
     prefix = _PREFIX.pack(_MAGIC, _VERSION, payload.level, len(header))
     body = b"" if payload.batch is None else _encode_batch(payload.batch)
     return b"".join((prefix, header, body))
@@ -67,10 +68,10 @@ def decode_payload(data: bytes) -> Payload:
     if magic != _MAGIC or version != _VERSION:
         raise ChangelogError.bad_payload(bytes(data[:3]))
     at = _PREFIX.size
-    port, channel, sequence, epoch, now_ms, watermark_ms = json.loads(data[at : at + length])
+    port, channel, sequence, epoch, now_ms, watermark_ms, idle = json.loads(data[at : at + length])
     at += length
     batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
-    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms), watermark_ms, batch)
+    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms), watermark_ms, batch, idle)
 
 
 def encode_report(report: dict[str, object]) -> bytes:

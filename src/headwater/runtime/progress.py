@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.batch import MIN_TIMESTAMP
 from headwater.connectors.contract import Staged
+from headwater.runtime.alignment import Marks
 from headwater.runtime.engine import JobStatus
 from headwater.runtime.host import Outcome
 
@@ -31,6 +32,15 @@ def positions_of(reports: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]
         for uid, splits in one["positions"].items():
             positions.setdefault(uid, {}).update(splits)
     return positions
+
+
+def marks_of(reports: Iterable[dict[str, Any]]) -> Marks:
+    """The watermark that every split made in the epoch."""
+    marks: Marks = {}
+    for one in reports:
+        for uid, splits in one["positions"].items():
+            marks.setdefault(uid, {}).update(dict.fromkeys(splits, one["steps"][uid]["watermark_ms"]))
+    return marks
 
 
 def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any]]) -> None:

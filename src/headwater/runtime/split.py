@@ -6,20 +6,21 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, no_timestamps
+from headwater.batch import MAX_TIMESTAMP, Batch, no_timestamps
 from headwater.clock.event_time import timestamps_of
 from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import Outcome
 from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts
+from headwater.runtime.split_watermark import split_watermark
 
 _CHUNK_ROWS = 131_072
 """Rows handled at a time: large enough for vectorised steps, small enough to keep payloads flowing."""
 
 
 class SplitHost:
-    """Stateless by design: what it sends for a range of a split depends on that range alone."""
+    """Stateless by design: what it sends for a range of a split depends on the range and the epoch's facts alone."""
 
     def __init__(self, plan: JobPlan, node: SourceNode, split: str) -> None:
         self._node, self._split = node, split
@@ -27,26 +28,21 @@ class SplitHost:
         self._outlet = Outlet.behind(plan, node)
         self._parallelism = plan.parallelism
 
-    def run(self, start: int, end: int, facts: EpochFacts, *, ended: bool) -> Iterator[Outcome]:
+    def run(self, start: int, end: int, facts: EpochFacts, *, ended: bool, idle: bool = False) -> Iterator[Outcome]:
         """Payloads as they become ready; the last outcome holds the sinks' tables and the counters."""
         outlet = self._outlet
         outlet.begin(facts, f"{self.uid}/{self._split}", start % self._parallelism)
-        highest, rows = MIN_TIMESTAMP, 0
+        mark, rows = split_watermark(self._node, self.uid), 0
         for batch in self._batches(start, end):
             if len(batch):
-                highest = max(highest, int(batch.timestamps.max()))
+                mark.see(batch)
                 rows += len(batch)
             outlet.emit(None, batch)
             yield Outcome(outlet.take())
-        watermark_ms = MAX_TIMESTAMP if ended else self._watermark(highest)
-        last: list[Routed] = outlet.finish(watermark_ms)
+        watermark_ms = MAX_TIMESTAMP if ended else mark.end()
+        last: list[Routed] = outlet.finish(watermark_ms, idle=idle)
         steps = {self.uid: {"rows_in": rows, "rows_out": rows, "watermark_ms": watermark_ms, "state": {}}}
         yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
-
-    def _watermark(self, highest: int) -> int:
-        if highest == MIN_TIMESTAMP:
-            return MIN_TIMESTAMP
-        return max(MIN_TIMESTAMP, highest - self._node.watermarks.delay_ms - 1)
 
     def _batches(self, start: int, end: int) -> Iterator[Batch]:
         waiting: list[pa.RecordBatch] = []

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headwater.errors import HeadwaterError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import offsets, progress
+from headwater.runtime.alignment import MarksFile
 from headwater.runtime.engine import JobStatus, Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
@@ -75,6 +76,7 @@ class SparkJob:
         for node in plan.sinks():
             node.sink.open(plan.graph.uid(node), self._folder.job_id, node.schema, resumed=self._folder.resumed)
         self._outbox = Outbox(self._folder.outbox, plan.sinks_by_uid(), settings.on_step)
+        self._marks = MarksFile(self._folder.outbox, plan)
         self._recover()
         if self._is_finished():
             self._status.state = "finished"
@@ -134,6 +136,7 @@ class SparkJob:
         on_step(EpochStep.STAGED, epoch)
         end = any(one.get("end", False) for one in reports)
         facts = {"end": end, "positions": progress.positions_of(reports)}
+        self._marks.write(epoch, progress.marks_of(reports))
         self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
         on_step(EpochStep.MANIFEST, epoch)
         with self._lock:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from headwater.connectors.contract import Positions
 from headwater.runtime import collector, offsets, progress
+from headwater.runtime.alignment import MarksFile
 from headwater.runtime.offsets import Offset, SplitRange
 from headwater.runtime.outbox import stage
 from headwater.runtime.outlet import Routed
@@ -80,7 +81,9 @@ class JobReader(DataSourceStreamReader):
             plan = self._read_plan
             if self._job.is_stop_requested():
                 return start
-            return offsets.next_offset(self._job.plan(), start, plan.clock, plan.max_rows, plan.targets)
+            job = self._job.plan()
+            marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"])
+            return offsets.next_offset(job, start, plan.clock, plan.max_rows, plan.targets, marks=marks)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with marked():
@@ -101,7 +104,7 @@ class JobReader(DataSourceStreamReader):
         plan = self._job.plan()
         host = self._job.split(part.node, part.split)
         by_subtask = salts(self._job.parallelism)
-        for outcome in host.run(part.start, part.end, bundle.facts, ended=part.ended):
+        for outcome in host.run(part.start, part.end, bundle.facts, ended=part.ended, idle=part.idle):
             ready = outcome.payloads
             if outcome.steps:
                 epoch = bundle.facts.epoch

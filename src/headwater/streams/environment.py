@@ -95,6 +95,8 @@ class Environment:
             raise GraphError.bad_argument("source", "needs a source", source, "use one of hw.connectors")
         parsed = Schema.of(schema)
         watermarks = watermarks or Watermarks.none()
+        if not isinstance(watermarks, Watermarks):
+            raise GraphError.bad_argument(name, "needs a watermark strategy", watermarks, "use one of hw.Watermarks")
         if watermarks.column is not None and not is_time_type(parsed.field(watermarks.column).type):
             raise GraphError.bad_argument(
                 name,

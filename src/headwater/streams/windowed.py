@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headwater.aggregates import Aggregate
+from headwater.aggregates import result_fields
 from headwater.descriptors import declared_states
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
@@ -99,7 +99,7 @@ class WindowedStream:
         self, *, process: ProcessWindowFunction | None = None, schema: SchemaLike | None = None, **aggregates: Any
     ) -> Step:
         """Built-in aggregates by name: `agg(total=hw.sum("amount"), n=hw.count())`."""
-        folded = aggregate_schema(aggregates, self._stream.schema, "agg")
+        folded = Schema(pa.schema(result_fields(aggregates, self._stream.schema, "agg")))
         return self._add("agg", folded, process, schema, aggregates=aggregates)
 
     def reduce(
@@ -223,15 +223,3 @@ class WindowedStream:
                 "rename them",
             )
         return Schema(pa.schema(fields))
-
-
-def aggregate_schema(aggregates: Mapping[str, Any], schema: Schema, step: str) -> Schema:
-    """What built-in aggregates give, by the names the user gave them."""
-    if not aggregates:
-        raise GraphError.bad_argument(step, "needs at least one aggregate", None, "write agg(n=hw.count())")
-    for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Aggregate):
-            raise GraphError.bad_argument(
-                step, f"needs an aggregate for {name!r}", aggregate, "write agg(total=hw.sum('amount'))"
-            )
-    return Schema(pa.schema([pa.field(name, a.result_type(schema, step)) for name, a in aggregates.items()]))

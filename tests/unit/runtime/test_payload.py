@@ -62,7 +62,7 @@ def test_chunks_and_slices_do_not_show() -> None:
     assert back.batch.table["s"].num_chunks == 1
 
 
-@pytest.mark.parametrize("data", [b"XX\x01\x01\x00\x00\x00\x00", b"HW\x02\x01\x00\x00\x00\x00"])
+@pytest.mark.parametrize("data", [b"XX\x01\x01\x00\x00\x00\x00", b"HW\x01\x01\x00\x00\x00\x00"])
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ChangelogError, match="rows between two levels cannot be read"):
         decode_payload(data)

@@ -143,6 +143,7 @@ class Epoch(NamedTuple):
     rows: list[tuple[str, int, Any]]
     watermark: int
     now: int
+    idle: frozenset[str] = frozenset()
 
 
 def plan_of(levels: int, parallelism: int) -> JobPlan:
@@ -179,12 +180,12 @@ def payloads_of(plan: JobPlan, number: int, epoch: Epoch) -> list[tuple[int, byt
             if half:
                 table = encode_rows([row for _, row in half], SCHEMA.arrow, "rows")
                 outlet.emit(None, Batch(table, timestamp_array([at for at, _ in half])))
-        found += outlet.finish(epoch.watermark)
+        found += outlet.finish(epoch.watermark, idle=channel in epoch.idle)
     return found
 
 
 @st.composite
-def epochs(draw: st.DrawFn, most: int = 5) -> list[Epoch]:
+def epochs(draw: st.DrawFn, most: int = 5, *, idling: bool = False) -> list[Epoch]:
     """Few operations a program, so that the same state is written, removed and written again."""
     some = draw(st.sampled_from(KINDS))
     allowed = [op for op in OPERATIONS if op.split(".")[0] in some]
@@ -201,7 +202,8 @@ def epochs(draw: st.DrawFn, most: int = 5) -> list[Epoch]:
             step if watermark == MIN_TIMESTAMP and step else watermark + (step if watermark != MIN_TIMESTAMP else 0)
         )
         now += draw(st.sampled_from([0, 0, 2, 6]))
-        found.append(Epoch(arrived, watermark, now))
+        idle = draw(st.frozensets(st.sampled_from(CHANNELS))) if idling else frozenset()
+        found.append(Epoch(arrived, watermark, now, idle))
     return found
 
 
@@ -277,7 +279,7 @@ def replay(host: LevelHost, made: Call, shuffle: random.Random, *, compact: bool
 @thorough
 @given(data=st.data())
 def test_a_replay_on_a_rebuilt_copy_gives_the_same_bytes(levels: int, parallelism: int, data: st.DataObject) -> None:
-    inputs = data.draw(epochs())
+    inputs = data.draw(epochs(idling=True))
     compact = data.draw(st.lists(st.booleans(), min_size=len(inputs), max_size=len(inputs)))
     shuffle = random.Random(data.draw(st.integers(0, 99)))
     plan = plan_of(levels, parallelism)
@@ -313,7 +315,7 @@ def test_a_failed_attempt_leaves_no_trace(data: st.DataObject) -> None:
 @thorough
 @given(data=st.data())
 def test_deltas_in_turn_are_the_dump(data: st.DataObject) -> None:
-    inputs = data.draw(epochs())
+    inputs = data.draw(epochs(idling=True))
     compact = data.draw(st.lists(st.booleans(), min_size=len(inputs), max_size=len(inputs)))
     plan = plan_of(1, 1)
     calls, hosts = run(plan, inputs, compact)
