@@ -227,6 +227,8 @@ class ContinuousProcessingTimeTrigger(Trigger):
         return CONTINUE
 
     def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
+        if timestamp == ctx.window.last:
+            return FIRE
         if timestamp != self.next.get():
             return CONTINUE
         self.next.clear()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from headwater.batch import Batch, timestamp_array
+import numpy as np
+
+from headwater.batch import MAX_TIMESTAMP, Batch, Timestamps, timestamp_array
 from headwater.graph.nodes import WindowNode
 from headwater.rows import UTC, encode_rows
 from headwater.windows import Window
@@ -13,8 +15,6 @@ from headwater.windows import Window
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 
 WINDOW_START, WINDOW_END, LATE_BY_MS = "window_start", "window_end", "late_by_ms"
-EXTRA = {WINDOW_START: "timestamp", WINDOW_END: "timestamp", LATE_BY_MS: "bigint"}
-"""What a late row's side output may carry besides the row's own fields."""
 
 
 class LateRows:
@@ -22,24 +22,34 @@ class LateRows:
 
     def __init__(self, node: WindowNode, step: str) -> None:
         self._tag, self._step, self._names = node.late, step, node.input_schema.names
+        self._lateness_ms = node.lateness_ms
         self._rows: list[Any] = []
         self._times: list[int | None] = []
         self._dropped = 0
 
-    def add(self, row: Any, timestamp: int | None, window: Window, watermark_ms: int) -> None:
-        """A row whose windows are all gone; `window` is the last of them."""
+    def add(self, row: Any, timestamp: int, window: Window | None, watermark_ms: int) -> None:
+        """A row that is in no window. It is late if it is behind the watermark, and lateness does not help.
+
+        `window` is the last of those that are gone; between windows there is none, and a row that is not late is just that.
+        """
+        if not self.is_late(timestamp, watermark_ms):
+            return
         if self._tag is None:
-            self.drop()
+            self._dropped += 1
             return
         values = dict(zip(self._names, row, strict=True))
-        values |= {WINDOW_START: _moment(window.start), WINDOW_END: _moment(window.end)}
-        values[LATE_BY_MS] = watermark_ms - (watermark_ms if timestamp is None else timestamp)
+        values |= {WINDOW_START: window and _moment(window.start), WINDOW_END: window and _moment(window.end)}
+        values[LATE_BY_MS] = watermark_ms - timestamp
         self._rows.append(tuple(values[name] for name in self._tag.schema.names))
         self._times.append(timestamp)
 
-    def drop(self) -> None:
-        """Count a row that goes nowhere."""
-        self._dropped += 1
+    def is_late(self, timestamp: int, watermark_ms: int) -> bool:
+        """Whether a row is behind the watermark by more than the allowed lateness."""
+        return min(timestamp + self._lateness_ms, MAX_TIMESTAMP) <= watermark_ms
+
+    def drop(self, timestamps: Timestamps, watermark_ms: int) -> None:
+        """Count the late ones of rows that go nowhere."""
+        self._dropped += int(np.count_nonzero(timestamps <= watermark_ms - self._lateness_ms))
 
     def take(self) -> tuple[str, Batch] | None:
         """The rows for the side output since the last call."""

@@ -128,7 +128,7 @@ class WindowOperator:
             kind = "early" if window.last > context.watermark else "late"
             self._act(self._trigger.trigger.on_element(row, context), key, window, scope, kind)
             self._keep_until_cleanup(window)
-        if not is_in and missed is not None:
+        if not is_in and timestamp is not None and self._is_event_time:
             self._late.add(row, timestamp, missed, context.watermark)
 
     def _point(self, key: Any, window: Window, state: Window) -> Scope:

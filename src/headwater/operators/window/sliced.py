@@ -92,13 +92,13 @@ class SlicedWindowOperator:
         return np.array([s for s in np.unique(starts).tolist() if self._dropped_at(s) > watermark_ms], np.int64)
 
     def _take_late(self, batch: Batch, starts: Timestamps, is_open: Any, watermark_ms: int) -> None:
+        if self._node.late is None:
+            self._late.drop(batch.timestamps[~is_open], watermark_ms)
+            return
         for at in np.flatnonzero(~is_open).tolist():
             windows = self._assigner.windows_of_slice(int(starts[at]))
-            if windows and self._node.late is None:
-                self._late.drop()
-            elif windows:
-                row = self._row(*(decode(column.slice(at, 1))[0] for column in batch.table.columns))
-                self._late.add(row, int(batch.timestamps[at]), windows[-1], watermark_ms)
+            row = self._row(*(decode(column.slice(at, 1))[0] for column in batch.table.columns))
+            self._late.add(row, int(batch.timestamps[at]), windows[-1] if windows else None, watermark_ms)
 
     def _add(self, batch: Batch, starts: Timestamps, watermark_ms: int, emit: Emit) -> None:
         columns = self._key_columns(batch)

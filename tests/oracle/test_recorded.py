@@ -1,0 +1,20 @@
+"""Headwater emits what Flink emitted: cases that ran on Flink, with its output, after every single action."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comparison import same
+from program import run_headwater, ways
+
+RECORDED = [json.loads(line) for line in (Path(__file__).parent / "recorded.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["id"])
+def test_windows_emit_what_flink_emits(case: dict[str, Any]) -> None:
+    for way in ways(case):
+        got = run_headwater(case, way)
+        assert same(case, case["expected"], got), f"{way}: expected {case['expected']}, got {got}"
