@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from headwater.batch import Batch
 from headwater.state.table import StateTable
@@ -28,8 +28,26 @@ class StatelessOperator(Protocol):
         """The outputs for a batch."""
 
 
+class Combiner(Protocol):
+    """Makes rows fewer on their way to a step that can take them combined."""
+
+    def combine(self, batch: Batch) -> Batch | None:
+        """The rows combined, or None when that would not pay; depends on the batch alone."""
+
+
+@runtime_checkable
+class TakesCombined(Protocol):
+    """A step that takes what its combiner made."""
+
+    def process_combined(self, batch: Batch, time: StepTime, emit: Emit) -> int:
+        """Handle combined rows; gives how many rows they were made of."""
+
+
 class Operator(Protocol):
     """A step of a level: gets rows, then the advance of event time, then of processing time, once an epoch."""
+
+    needs_order: bool
+    """Whether results depend on the order of rows of different channels."""
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         """Handle rows, in order; `time` holds the watermark that stood when the epoch began."""

@@ -60,6 +60,8 @@ class KeyedContext(Context):
 class KeyedProcessOperator:
     """Runs one `KeyedProcessFunction` on one subtask."""
 
+    needs_order = True
+
     def __init__(self, node: KeyedProcessNode, step: str, row: type[Row]) -> None:
         self._node, self._step, self._row = node, step, row
         self._schema = node.schema.arrow
@@ -156,6 +158,8 @@ class KeyedProcessOperator:
 
 class PassOperator:
     """Hands rows on as they are: the entry of a level for stateless steps and sinks behind an exchange."""
+
+    needs_order = True
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         emit(None, Batch(batch.table, batch.timestamps))  # its key was for the way here only

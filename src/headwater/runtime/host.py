@@ -14,7 +14,7 @@ import numpy as np
 from headwater.batch import MIN_TIMESTAMP, Batch, concat
 from headwater.clock.watermark import Valve
 from headwater.graph.nodes import Node
-from headwater.operators.contract import Operator, StepTime
+from headwater.operators.contract import Operator, StepTime, TakesCombined
 from headwater.operators.process import PassOperator
 from headwater.operators.registry import operator_for
 from headwater.plan.levels import JobPlan
@@ -146,9 +146,16 @@ class _Entry:
 
         outlet.begin(facts, self._channel, self._subtask)
         before = StepTime(standing, facts.now_ms)
-        batch = merge(payloads)
+        operator = self.operator
+        rows_in = 0
+        batch = merge([p for p in payloads if not p.combined], ordered=operator.needs_order)
         if batch is not None:
-            self.operator.process(batch, before, emit)
+            operator.process(batch, before, emit)
+            rows_in += len(batch)
+        combined = [p.batch for p in payloads if p.combined and p.batch is not None]
+        if combined:
+            assert isinstance(operator, TakesCombined)
+            rows_in += operator.process_combined(concat(combined), before, emit)
         for payload in payloads:
             if payload.watermark_ms is not None:
                 self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle)
@@ -161,7 +168,7 @@ class _Entry:
             for name, batches in emitted.items():
                 kept.setdefault(name, []).extend(batches)
         outcome.steps[self.uid] = {
-            "rows_in": 0 if batch is None else len(batch),
+            "rows_in": rows_in,
             "rows_out": rows_out,
             "watermark_ms": after.watermark_ms,
             "state": {name: len(table) for name, table in self.operator.tables().items()},
@@ -169,7 +176,7 @@ class _Entry:
         }
 
 
-def merge(payloads: list[Payload]) -> Batch | None:
+def merge(payloads: list[Payload], *, ordered: bool = True) -> Batch | None:
     """The rows of all channels in one order: by event time, keeping the order within each channel.
 
     A row counts with the largest timestamp its channel had reached, so that a row that is out of order does not overtake;
@@ -180,7 +187,7 @@ def merge(payloads: list[Payload]) -> Batch | None:
         return None
     batches = [p.batch for p in filled if p.batch is not None]
     together = concat(batches)
-    if len({p.channel for p in filled}) == 1:
+    if not ordered or len({p.channel for p in filled}) == 1:
         return together
     reached = np.empty(len(together), np.int64)
     at, channel, highest = 0, None, MIN_TIMESTAMP

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from headwater.batch import Batch
 from headwater.graph.nodes import Exchange, Node
-from headwater.operators.contract import StatelessOperator
+from headwater.operators.contract import Combiner, StatelessOperator
+from headwater.operators.registry import combiner_for
 from headwater.operators.stateless import stateless_operator
 from headwater.plan.levels import JobPlan
 from headwater.runtime.payload import MAX_PAYLOAD_BYTES, EpochFacts, Payload, encode_payload
@@ -81,10 +82,17 @@ class Outlet:
         exchange = port.exchange
         if exchange.key is not None:
             batch = with_key(batch, exchange.key, port.schema, port.step)
-        parts = route(batch, exchange, self._plan.groups, self._plan.parallelism, self._next_even)
+        combined = None if port.combiner is None else port.combiner.combine(batch)
+        parts = route(
+            batch if combined is None else combined,
+            exchange,
+            self._plan.groups,
+            self._plan.parallelism,
+            self._next_even,
+        )
         for subtask, part in parts:
             for piece in _pieces(part):
-                self._send(port, subtask, piece)
+                self._send(port, subtask, piece, combined=combined is not None)
         if exchange.kind == "rebalance":
             self._next_even = (self._next_even + len(batch)) % self._plan.parallelism
 
@@ -96,8 +104,10 @@ class Outlet:
         *,
         watermark_ms: int | None = None,
         idle: bool = False,
+        combined: bool = False,
     ) -> None:
-        payload = Payload(port.level, port.node, self._channel, self._sequence, self._facts, watermark_ms, batch, idle)
+        channel = (port.level, port.node, self._channel, self._sequence, self._facts)
+        payload = Payload(*channel, watermark_ms, batch, idle, combined)
         self._sequence += 1
         self._ready.append((subtask, encode_payload(payload)))
 
@@ -111,6 +121,7 @@ class Port:
     exchange: Exchange
     schema: Schema
     step: str
+    combiner: Combiner | None = None
 
 
 @dataclass
@@ -140,7 +151,8 @@ def _branch_behind(plan: JobPlan, node: Node) -> _Branch:
         schema = plan.graph.edge_schema(edge)
         if edge.exchange.moves:
             level = plan.level_of_entry[consumer.id]
-            port = Port(consumer.id, level, edge.exchange, schema, plan.graph.uid(consumer))
+            uid = plan.graph.uid(consumer)
+            port = Port(consumer.id, level, edge.exchange, schema, uid, combiner_for(consumer, uid))
             branch.ports.setdefault(edge.tag, []).append(port)
         else:
             _attach(plan, branch, edge.tag, consumer, schema)

@@ -20,7 +20,7 @@ DRIVER_LEVEL = 255
 MAX_PAYLOAD_BYTES = 4 << 20
 
 _PREFIX = struct.Struct("<2sBBI")
-_MAGIC, _VERSION = b"HW", 2
+_MAGIC, _VERSION = b"HW", 3
 _TIMESTAMP, _KEY = "__ts", "__key"
 
 
@@ -45,6 +45,8 @@ class Payload:
     batch: Batch | None
     idle: bool = False
     """Said with a watermark: whether the channel is idle, so that the receiver does not wait for it."""
+    combined: bool = False
+    """Whether the rows went through the combiner of the step they are for."""
 
 
 def level_of(data: bytes) -> int:
@@ -56,7 +58,9 @@ def encode_payload(payload: Payload) -> bytes:
     """The payload as bytes; the same payload gives the same bytes."""
     facts = payload.facts
     channel = [payload.port, payload.channel, payload.sequence]
-    header = json.dumps([*channel, facts.epoch, facts.now_ms, payload.watermark_ms, payload.idle]).encode()
+    header = json.dumps(
+        [*channel, facts.epoch, facts.now_ms, payload.watermark_ms, payload.idle, payload.combined]
+    ).encode()
     prefix = _PREFIX.pack(_MAGIC, _VERSION, payload.level, len(header))
     body = b"" if payload.batch is None else _encode_batch(payload.batch)
     return b"".join((prefix, header, body))
@@ -68,10 +72,10 @@ def decode_payload(data: bytes) -> Payload:
     if magic != _MAGIC or version != _VERSION:
         raise ChangelogError.bad_payload(bytes(data[:3]))
     at = _PREFIX.size
-    port, channel, sequence, epoch, now_ms, watermark_ms, idle = json.loads(data[at : at + length])
+    port, channel, sequence, epoch, now_ms, watermark_ms, idle, combined = json.loads(data[at : at + length])
     at += length
     batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
-    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms), watermark_ms, batch, idle)
+    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms), watermark_ms, batch, idle, combined)
 
 
 def encode_report(report: dict[str, object]) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Operator
 from headwater.operators.window.operator import WindowOperator
-from headwater.operators.window.sliced import SlicedWindowOperator, is_sliced
+from headwater.operators.window.sliced import SlicedWindowOperator
+from headwater.operators.window.slicing import is_sliced
 from headwater.rows import Row
 
 

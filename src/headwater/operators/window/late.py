@@ -35,7 +35,7 @@ class LateRows:
         if not self.is_late(timestamp, watermark_ms):
             return
         if self._tag is None:
-            self._dropped += 1
+            self.count_dropped(1)
             return
         values = dict(zip(self._names, row, strict=True))
         values |= {WINDOW_START: window and _moment(window.start), WINDOW_END: window and _moment(window.end)}
@@ -49,7 +49,11 @@ class LateRows:
 
     def drop(self, timestamps: Timestamps, watermark_ms: int) -> None:
         """Count the late ones of rows that go nowhere."""
-        self._dropped += int(np.count_nonzero(timestamps <= watermark_ms - self._lateness_ms))
+        self.count_dropped(int(np.count_nonzero(timestamps <= watermark_ms - self._lateness_ms)))
+
+    def count_dropped(self, rows: int) -> None:
+        """Count late rows that go nowhere."""
+        self._dropped += rows
 
     def take(self) -> tuple[str, Batch] | None:
         """The rows for the side output since the last call."""

@@ -41,6 +41,8 @@ _SLICE_ROWS = 65_536
 class WindowOperator:
     """Runs one window step on one subtask."""
 
+    needs_order = True
+
     def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
         self._node, self._step, self._row = node, step, row
         self._assigner = node.assigner

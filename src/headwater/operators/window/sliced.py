@@ -10,52 +10,33 @@ import heapq
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
-from headwater.errors import RowError
 from headwater.graph.nodes import WindowNode
-from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import group
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.slices import SliceTable
+from headwater.operators.window.slicing import Sliced, Slicer, flat
 from headwater.rows import Row, decode
 from headwater.state.table import StateTable
-from headwater.triggers import EventTimeTrigger
 from headwater.windows import SlicedAssigner, Window
-
-_MAX_SLICES = 256
-"""Slices of a window; a slide that hardly divides the size would make thousands."""
-
-
-def is_sliced(node: WindowNode) -> bool:
-    """Whether a window step can be computed by slices."""
-    return (
-        isinstance(node.assigner, SlicedAssigner)
-        and node.assigner.size_ms // node.assigner.slice_ms <= _MAX_SLICES
-        and type(node.trigger) is EventTimeTrigger
-        and node.aggregates is not None
-        and node.evictor is None
-        and node.process is None
-        and node.panes.mode == "accumulating"
-        and not node.panes.has_info
-        and not node.panes.has_empty
-    )
 
 
 class SlicedWindowOperator:
     """Runs one such step on one subtask."""
 
     def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
-        assert node.aggregates is not None
         assert isinstance(node.assigner, SlicedAssigner)
         self._node, self._step, self._row = node, step, row
         self._assigner = node.assigner
-        self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
-        self._keys = list(_key_fields(node))
-        self._slices = SliceTable(pa.schema([*self._keys, *self._aggregation.fields]), self._merge, self._expect)
+        self._slicer = Slicer(node, step)
+        self._aggregation, self._keys = self._slicer.aggregation, self._slicer.keys
+        self._slices = SliceTable(self._slicer.schema, self._merge, self._expect)
         self._late = LateRows(node, step)
+        self.needs_order = not self._slicer.is_in_any_order
         self.reset()
 
     def reset(self) -> None:
@@ -69,27 +50,33 @@ class SlicedWindowOperator:
     # -- rows -------------------------------------------------------------------------------------------------------
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
-        starts = self._starts(batch.timestamps)
-        open_starts = self._open_starts(starts, time.watermark_ms)
-        is_open = np.isin(starts, open_starts)
+        starts = self._slicer.starts(batch.timestamps)
+        is_open = self._are_open(starts, time.watermark_ms)
         if not is_open.all():
             self._take_late(batch, starts, is_open, time.watermark_ms)
             batch, starts = batch.take(np.flatnonzero(is_open)), starts[is_open]
         if len(batch):
-            self._add(batch, starts, time.watermark_ms, emit)
+            self._add(self._slicer.slice(batch, starts), time.watermark_ms, emit)
         late = self._late.take()
         if late is not None:
             emit(*late)
 
-    def _starts(self, timestamps: Timestamps) -> Timestamps:
-        if len(timestamps) and timestamps.min() == MIN_TIMESTAMP:
-            raise RowError.no_event_time(self._step)
-        offset, width = self._assigner.offset_ms, self._assigner.slice_ms
-        return timestamps - (timestamps - offset) % width
+    def process_combined(self, batch: Batch, time: StepTime, emit: Emit) -> int:
+        sliced = self._slicer.merge(batch)
+        rows = int(sliced.rows.sum())
+        is_open = self._are_open(sliced.starts, time.watermark_ms)
+        if not is_open.all():
+            self._late.count_dropped(int(sliced.rows[~is_open].sum()))
+            kept = np.flatnonzero(is_open)
+            sliced = Sliced(sliced.table.take(pa.array(kept)), sliced.starts[kept], sliced.rows[kept])
+        if len(sliced.starts):
+            self._add(sliced, time.watermark_ms, emit)
+        return rows
 
-    def _open_starts(self, starts: Timestamps, watermark_ms: int) -> Timestamps:
-        """The slices that a window is made of which is not gone; a row between windows belongs to none."""
-        return np.array([s for s in np.unique(starts).tolist() if self._dropped_at(s) > watermark_ms], np.int64)
+    def _are_open(self, starts: Timestamps, watermark_ms: int) -> npt.NDArray[np.bool_]:
+        """Whether a slice is part of a window that is not gone; a row between windows is in none."""
+        open_starts = [s for s in np.unique(starts).tolist() if self._dropped_at(s) > watermark_ms]
+        return np.isin(starts, np.array(open_starts, np.int64))
 
     def _take_late(self, batch: Batch, starts: Timestamps, is_open: Any, watermark_ms: int) -> None:
         if self._node.late is None:
@@ -100,31 +87,18 @@ class SlicedWindowOperator:
             row = self._row(*(decode(column.slice(at, 1))[0] for column in batch.table.columns))
             self._late.add(row, int(batch.timestamps[at]), windows[-1] if windows else None, watermark_ms)
 
-    def _add(self, batch: Batch, starts: Timestamps, watermark_ms: int, emit: Emit) -> None:
-        columns = self._key_columns(batch)
-        order, slice_codes = np.unique(starts, return_inverse=True)
-        groups = group(columns, len(batch), slice_codes.astype(np.int64))
-        partial = self._aggregation.partial(batch.table, groups.codes, len(groups))
-        first = pa.array(groups.first)
-        table = pa.Table.from_arrays(
-            [*(_flat(column.take(first)) for column in columns), *partial.columns],
-            schema=pa.schema([*self._keys, *self._aggregation.fields]),
-        )
-        bounds = np.searchsorted(starts[groups.first], [*order, MAX_TIMESTAMP]).tolist()
+    def _add(self, sliced: Sliced, watermark_ms: int, emit: Emit) -> None:
+        order = np.unique(sliced.starts)
+        bounds = [*np.searchsorted(sliced.starts, order).tolist(), len(sliced.starts)]
         touched: dict[Window, list[pa.Table]] = {}
         for place, start in enumerate(order.tolist()):
-            part = table.slice(bounds[place], bounds[place + 1] - bounds[place])
+            part = sliced.table.slice(bounds[place], bounds[place + 1] - bounds[place])
             self._slices.add(start, part)
             for window in self._assigner.windows_of_slice(start):
                 if window.last <= watermark_ms < self._cleanup_time(window):
                     touched.setdefault(window, []).append(part)
         for window in sorted(touched, key=lambda w: (w.end, w.start)):
             self._emit([(window, self._content(window, touched[window]))], emit)
-
-    def _key_columns(self, batch: Batch) -> list[Any]:
-        if batch.key is not None:
-            return [batch.key]
-        return [batch.table.column(name) for name in self._node.key.columns]
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -177,9 +151,7 @@ class SlicedWindowOperator:
             together.select(range(len(keys), len(together.columns))), groups.codes, len(groups)
         )
         first = pa.array(groups.first)
-        return pa.Table.from_arrays(
-            [*(_flat(key.take(first)) for key in keys), *merged.columns], schema=together.schema
-        )
+        return pa.Table.from_arrays([*(flat(key.take(first)) for key in keys), *merged.columns], schema=together.schema)
 
     def _emit(self, fired: list[tuple[Window, pa.Table]], emit: Emit) -> None:
         if not fired:
@@ -211,22 +183,9 @@ class SlicedWindowOperator:
         self._watermark_ms = meta["watermark_ms"]
 
 
-def _key_fields(node: WindowNode) -> list[pa.Field]:
-    if node.key.is_nothing:
-        return []
-    names = ["key"] if node.key.function is not None else list(node.key.columns)
-    return [node.schema.field(name) for name in names]
-
-
 def _only(table: pa.Table, touched: list[pa.Table], width: int) -> pa.Table:
     """The rows of a table whose keys are in one of the others."""
     together = pa.concat_tables([*(t.select(range(width)) for t in touched), table.select(range(width))])
     codes = group(together.columns, len(together)).codes
     wanted = codes[: len(together) - len(table)]
     return table.filter(pa.array(np.isin(codes[len(wanted) :], wanted)))
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return column

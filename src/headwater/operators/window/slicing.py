@@ -1,0 +1,146 @@
+"""From rows to accumulators by key and slice: the first half of a sliced window, in the window's step or before the shuffle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps
+from headwater.errors import RowError
+from headwater.graph.nodes import WindowNode
+from headwater.operators.aggregation import Aggregation
+from headwater.operators.grouping import group
+from headwater.triggers import EventTimeTrigger
+from headwater.windows import SlicedAssigner, Sliding, WindowAssigner
+
+_MAX_SLICES = 256
+"""Slices of a window; a slide that hardly divides the size would make thousands."""
+_ROWS = "@rows"
+"""The column, of a combined batch, with the number of rows in each accumulator."""
+_SAMPLE_ROWS, _PAYS = 4096, 4
+"""Combining pays when the rows of a sample make at most a quarter as many accumulators."""
+_IN_ANY_ORDER = frozenset(
+    {"count", "sum", "min", "max", "avg", "stddev", "var"}
+    | {"count_distinct", "approx_count_distinct", "approx_quantile"}
+)
+"""The aggregates whose result does not depend on the order of rows."""
+
+
+def is_sliced(node: WindowNode) -> bool:
+    """Whether a window step can be computed by slices."""
+    return (
+        isinstance(node.assigner, SlicedAssigner)
+        and node.assigner.size_ms // node.assigner.slice_ms <= _MAX_SLICES
+        and type(node.trigger) is EventTimeTrigger
+        and node.aggregates is not None
+        and node.evictor is None
+        and node.process is None
+        and node.panes.mode == "accumulating"
+        and not node.panes.has_info
+        and not node.panes.has_empty
+    )
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """Accumulators by slice and key: rows of a table in the order of their slices."""
+
+    table: pa.Table
+    starts: Timestamps
+    rows: Timestamps
+    """How many rows went into each."""
+
+
+class Slicer:
+    """Groups rows by key and slice."""
+
+    def __init__(self, node: WindowNode, step: str) -> None:
+        assert node.aggregates is not None
+        assert isinstance(node.assigner, SlicedAssigner)
+        self._node, self._step, self._assigner = node, step, node.assigner
+        self.aggregation = Aggregation(node.aggregates, node.input_schema, step)
+        self.keys = _key_fields(node)
+        self.schema = pa.schema([*self.keys, *self.aggregation.fields])
+        self.is_in_any_order = all(a.function in _IN_ANY_ORDER for a in node.aggregates.values())
+
+    def starts(self, timestamps: Timestamps) -> Timestamps:
+        """Where the slice of each row starts."""
+        if len(timestamps) and timestamps.min() == MIN_TIMESTAMP:
+            raise RowError.no_event_time(self._step)
+        return timestamps - (timestamps - self._assigner.offset_ms) % self._assigner.slice_ms
+
+    def slice(self, batch: Batch, starts: Timestamps) -> Sliced:
+        """The rows as accumulators."""
+        columns = self._key_columns(batch)
+        codes = np.unique(starts, return_inverse=True)[1].astype(np.int64)
+        groups = group(columns, len(batch), codes)
+        partial = self.aggregation.partial(batch.table, groups.codes, len(groups))
+        first = pa.array(groups.first)
+        keys = [flat(column.take(first)) for column in columns]
+        table = pa.Table.from_arrays([*keys, *partial.columns], schema=self.schema)
+        return Sliced(table, starts[groups.first], np.bincount(groups.codes, minlength=len(groups)))
+
+    def merge(self, batch: Batch) -> Sliced:
+        """What combiners made, as one accumulator for each key and slice."""
+        codes = np.unique(batch.timestamps, return_inverse=True)[1]
+        width = len(self.keys)
+        keys = batch.table.columns[:width]
+        groups = group(keys, len(batch), codes.astype(np.int64))
+        accumulators = batch.table.select(range(width, width + len(self.aggregation.fields)))
+        merged = self.aggregation.merge(accumulators, groups.codes, len(groups))
+        first = pa.array(groups.first)
+        table = pa.Table.from_arrays([*(flat(k.take(first)) for k in keys), *merged.columns], schema=self.schema)
+        rows = np.zeros(len(groups), np.int64)
+        np.add.at(rows, groups.codes, batch.table.column(_ROWS).to_numpy())
+        return Sliced(table, batch.timestamps[groups.first], rows)
+
+    def _key_columns(self, batch: Batch) -> list[Any]:
+        if batch.key is not None:
+            return [batch.key]
+        return [batch.table.column(name) for name in self._node.key.columns]
+
+
+class WindowCombiner:
+    """Combines rows on their way to a sliced window, where that makes them fewer."""
+
+    def __init__(self, node: WindowNode, step: str) -> None:
+        self._slicer = Slicer(node, step)
+
+    def combine(self, batch: Batch) -> Batch | None:
+        """The batch as accumulators; None when that would not pay. Depends on the batch alone."""
+        starts = self._slicer.starts(batch.timestamps)
+        sample = min(len(batch), _SAMPLE_ROWS)
+        seen = self._slicer.slice(batch.slice(0, sample), starts[:sample])
+        if len(seen.starts) * _PAYS > sample:
+            return None
+        sliced = self._slicer.slice(batch, starts)
+        table = sliced.table.append_column(_ROWS, pa.array(sliced.rows, pa.int64()))
+        key = None if batch.key is None else table.column(0).combine_chunks()
+        return Batch(table, sliced.starts, key)
+
+
+def combiner_of(node: WindowNode, step: str) -> WindowCombiner | None:
+    """What combines rows before a window step; late rows that go to a side output must come as they are."""
+    if not is_sliced(node) or node.late is not None or has_gaps(node.assigner):
+        return None
+    return WindowCombiner(node, step) if Slicer(node, step).is_in_any_order else None
+
+
+def has_gaps(assigner: WindowAssigner) -> bool:
+    """Whether there are times that belong to no window."""
+    return isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms
+
+
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _key_fields(node: WindowNode) -> list[pa.Field]:
+    if node.key.is_nothing:
+        return []
+    names = ["key"] if node.key.function is not None else list(node.key.columns)
+    return [node.schema.field(name) for name in names]
