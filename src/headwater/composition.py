@@ -71,6 +71,10 @@ class BothTrigger(_Composed):
 
     fired = ReducingState("bigint", reduce=operator.or_)
 
+    def __init__(self, *parts: Trigger) -> None:
+        super().__init__(*parts)
+        self.can_fire = all(part.can_fire for part in parts)
+
     def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
         purge = CONTINUE
         for place, part in enumerate(self._parts):
@@ -88,6 +92,10 @@ class ThenTrigger(_Composed):
     """Each part until it fires, one after the other; the last one stays."""
 
     turn = ReducingState("bigint", reduce=max)
+
+    def __init__(self, *parts: Trigger) -> None:
+        super().__init__(*parts)
+        self.can_fire = parts[0].can_fire
 
     def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
         turn = self.turn.get() or 0

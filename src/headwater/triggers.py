@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from headwater.batch import MAX_TIMESTAMP
 from headwater.descriptors import ReducingState, StateDeclaration, ValueState, declared_states, state_of_type
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
@@ -200,6 +201,8 @@ class ContinuousEventTimeTrigger(Trigger):
 
     def _set_next(self, after: int, ctx: TriggerContext) -> None:
         at = min(after + self._interval_ms, ctx.window.last)
+        if ctx.watermark == ctx.window.last == MAX_TIMESTAMP:
+            at = MAX_TIMESTAMP  # the input has ended: of all the multiples up to the end of time, only the end is left
         self.next.add(at)
         ctx.timers.event_time(at)
 
@@ -223,7 +226,7 @@ class ContinuousProcessingTimeTrigger(Trigger):
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         if self.next.get() is None:
-            self._set_next(_aligned(ctx.now, self._interval_ms), ctx)
+            self._set_next(ctx.now, ctx)
         return CONTINUE
 
     def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
@@ -234,7 +237,10 @@ class ContinuousProcessingTimeTrigger(Trigger):
         return FIRE
 
     def _set_next(self, after: int, ctx: TriggerContext) -> None:
-        at = min(after + self._interval_ms, ctx.window.last)
+        """The next multiple, or the window's end before it: for windows in event time, that end may long have passed."""
+        at = _aligned(after, self._interval_ms) + self._interval_ms
+        if after < ctx.window.last:
+            at = min(at, ctx.window.last)
         self.next.add(at)
         ctx.timers.processing_time(at)
 

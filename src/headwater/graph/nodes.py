@@ -94,6 +94,11 @@ class Node:
         """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""
         return self.is_stateful or self.is_source
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the step never gives a result."""
+        return False
+
 
 @dataclass(frozen=True)
 class SourceNode(Node):
@@ -210,6 +215,10 @@ class WindowNode(Node):
     """What a firing gives in the end, before key, window and pane are put to it."""
     process: ProcessWindowFunction | None = None
     states: tuple[StateDeclaration, ...] = ()
+
+    @property
+    def is_silent(self) -> bool:
+        return not self.trigger.can_fire
 
 
 @dataclass(frozen=True)

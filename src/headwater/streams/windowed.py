@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.aggregates import Aggregate
-from headwater.descriptors import declared_states
+from headwater.descriptors import ReducingState, declared_states
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.evictors import Evictor
@@ -49,10 +49,8 @@ class WindowedStream:
     def trigger(self, trigger: Trigger) -> WindowedStream:
         """Fire as the trigger says instead of at the window's end."""
         trigger = checked(trigger, "trigger")
-        if self._assigner.merges and not trigger.can_merge:
-            raise GraphError.bad_argument(
-                "trigger", "needs a trigger that can merge, for windows that do", trigger, "use one with can_merge"
-            )
+        if self._assigner.merges:
+            self._check_merges(trigger)
         return self._with(_trigger=trigger)
 
     def evict(self, evictor: Evictor, *, after: bool = False) -> WindowedStream:
@@ -148,6 +146,24 @@ class WindowedStream:
         vars(other).update(settings)
         return other
 
+    def _check_merges(self, trigger: Trigger) -> None:
+        """A trigger of windows that merge must say that it can, and keep only what can be combined."""
+        name = type(trigger).__name__.removeprefix("_")
+        if not trigger.can_merge:
+            raise GraphError.bad_argument(
+                "trigger", "needs a trigger that can merge, for windows that do", name, "use one with can_merge"
+            )
+        for state in trigger.states(self._stream.schema, "trigger"):
+            if not isinstance(state, ReducingState):
+                raise GraphError.bad_argument(
+                    "trigger",
+                    "needs a trigger that keeps reducing states only, for windows that merge",
+                    f"{name}.{state.attribute} is a {type(state).__name__}",
+                    "declare it as hw.ReducingState",
+                )
+        for part in trigger.parts():
+            self._check_merges(part)
+
     def _add(
         self,
         name: str,
@@ -161,6 +177,10 @@ class WindowedStream:
         if self._trigger is None and not trigger.can_fire:
             raise GraphError.bad_argument(
                 name, "needs a trigger: these windows have no end", assigner.describe(), "add .trigger(...)"
+            )
+        if self._panes.has_empty and "reduce" in settings:
+            raise GraphError.bad_argument(
+                name, "has no value for a pane without rows", "panes(..., empty=True)", "use agg or aggregate instead"
             )
         value = folded
         if process is not None:
