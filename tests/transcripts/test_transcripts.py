@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.transcripts import trigger_programs, window_programs
 
 import headwater as hw
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import CRASHES, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
-from tests.transcripts import trigger_programs, window_programs
 
 FILES = sorted(Path(__file__).parent.rglob("*.yaml"))
 CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}

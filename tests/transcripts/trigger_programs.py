@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tests.transcripts.window_programs import LATE, plus, shown
+
 import headwater as hw
 from headwater import evictors, triggers
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
-from tests.transcripts.window_programs import LATE, plus, shown
 
 # -- triggers -------------------------------------------------------------------------------------------------------
 
