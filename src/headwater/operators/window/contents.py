@@ -138,8 +138,7 @@ class FoldedContents:
             self.value.set(row if kept is None else function(kept, row))
 
     def take(self) -> Held | None:
-        kept = self.value.get()
-        return None if kept is None else self._result(kept)  # at once: functions may change accumulators in place
+        return self.value.get()
 
     def clear(self) -> None:
         self.value.clear()
@@ -162,10 +161,7 @@ class FoldedContents:
         """The value is stored as it changes."""
 
     def compute(self, firings: Sequence[Held]) -> list[Any]:
-        return [self._result(None) if held is None else held for held in firings]
-
-    def _result(self, kept: Any) -> Any:
-        return result_of(self._function, kept, self._fields)
+        return [result_of(self._function, held, self._fields) for held in firings]
 
 
 def fold_rows(function: Folding, fields: int) -> Fold:

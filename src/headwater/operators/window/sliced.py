@@ -29,13 +29,19 @@ _MAX_SLICES = 256
 """Slices of a window; a slide that hardly divides the size would make thousands."""
 
 
+_OF_ARRIVAL = frozenset({"first", "last", "min_by", "max_by", "collect_list", "collect_set"})
+"""Aggregates that go by the order of arrival, which slices of time do not keep among each other."""
+
+
 def is_sliced(node: WindowNode) -> bool:
     """Whether a window step can be computed by slices."""
+    if not isinstance(node.assigner, SlicedAssigner) or node.aggregates is None:
+        return False
+    slices = node.assigner.size_ms // node.assigner.slice_ms
     return (
-        isinstance(node.assigner, SlicedAssigner)
-        and node.assigner.size_ms // node.assigner.slice_ms <= _MAX_SLICES
+        slices <= _MAX_SLICES
+        and (slices == 1 or not any(a.function in _OF_ARRIVAL for a in node.aggregates.values()))
         and type(node.trigger) is EventTimeTrigger
-        and node.aggregates is not None
         and node.evictor is None
         and node.process is None
         and node.panes.mode == "accumulating"
