@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
-from headwater import triggers
+from headwater import evictors, triggers
+from headwater.batch import Batch
 from headwater.operators.window import SlicedWindowOperator, WindowOperator
+from headwater.rows import encode_rows
 from headwater.runtime.host import LevelHost
 from headwater.runtime.local import LocalCluster
 from headwater.state.changelog import catch_up
@@ -159,12 +163,12 @@ def test_state_that_was_restored_from_a_base_goes_on_with_the_same_bytes(
     [
         lambda s: s.window(hw.tumbling("10 ms")).agg(n=hw.sum("n")),
         lambda s: s.window(hw.tumbling("10 ms")).reduce(lambda a, b: a),
-        lambda s: s.window(hw.session("10 ms")).agg(n=hw.sum("n")),
+        lambda s: s.window(hw.session("2 ms")).agg(n=hw.sum("n")),
         lambda s: s.window(hw.tumbling("10 ms")).evict(hw.evictors.count(1)).agg(n=hw.sum("n")),
         lambda s: s.window(hw.tumbling("10 ms")).trigger(hw.early(every="1 h")).panes("retracting").agg(n=hw.sum("n")),
-        lambda s: s.window(hw.session("10 ms")).trigger(hw.early(count=2)).panes("retracting").agg(n=hw.sum("n")),
+        lambda s: s.window(hw.session("2 ms")).trigger(hw.early(count=2)).panes("retracting").agg(n=hw.sum("n")),
         lambda s: s.window(hw.tumbling("10 ms")).trigger(triggers.delta(1, lambda a, b: 2)).agg(n=hw.sum("n")),
-        lambda s: s.window(hw.session("10 ms")).trigger(triggers.continuous("3 ms")).agg(n=hw.sum("n")),
+        lambda s: s.window(hw.session("2 ms")).trigger(triggers.continuous("3 ms")).agg(n=hw.sum("n")),
         lambda s: (
             s.window(hw.tumbling("10 ms")).trigger(hw.then(triggers.count(2), triggers.never())).agg(n=hw.count())
         ),
@@ -172,7 +176,7 @@ def test_state_that_was_restored_from_a_base_goes_on_with_the_same_bytes(
 )
 def test_nothing_is_left_of_a_window_after_end_and_lateness(handle: Any) -> None:
     def build(stream: Stream) -> Stream:
-        return handle(_Lately(stream.key_by("k")))
+        return handle(_Lately(stream.key_by("k"), 13))
 
     harness = Harness(build, SCHEMA)
     for at in (1, 3, 8):
@@ -182,18 +186,18 @@ def test_nothing_is_left_of_a_window_after_end_and_lateness(handle: Any) -> None
     harness.push(("a", 1), at=2)
     harness.watermark(21)
     assert entries(harness) != {}
-    harness.watermark(22)  # a session's end is 18 and its last millisecond 17
+    harness.watermark(22)
     assert entries(harness) == {}
 
 
 class _Lately:
-    """A keyed stream whose windows are all kept until 22: tens for 13 ms, sessions that end at 18 for 5 ms."""
+    """A keyed stream whose windows are all kept for a while."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, lateness: int) -> None:
+        self._stream, self._lateness = stream, lateness
 
     def window(self, windows: hw.WindowAssigner) -> Any:
-        return self._stream.window(windows).allow_lateness("5 ms" if windows.merges else "13 ms")
+        return self._stream.window(windows).allow_lateness(f"{self._lateness} ms")
 
 
 def test_a_trigger_that_starts_over_does_not_keep_its_window_for_ever() -> None:
@@ -236,3 +240,62 @@ def test_a_row_without_event_time_is_told() -> None:
         harness = Harness(windowed(WINDOWS["tumbling"], 0, SLICED, by_element), SCHEMA)
         with pytest.raises(hw.RowError, match="event time"):
             harness.push(("a", 1))
+
+
+# -- slicing into epochs --------------------------------------------------------------------------------------------
+
+
+class Seen(hw.ProcessWindowFunction):
+    def process(self, elements: list[Any], ctx: hw.WindowContext) -> list[Any]:
+        return [(f"{ctx.key} {ctx.window} {[row.n for row in elements]} {ctx.pane}",)]
+
+
+STAGED = hw.early(count=3).on_time().late(count=2)
+PER_ELEMENT = {
+    "retracted sessions": lambda s: s.window(hw.session("5 ms")).panes("retracting", info=True).agg(**ORDERED),
+    "sessions in stages": lambda s: s.window(hw.session("5 ms")).trigger(STAGED).process(Seen(), "what string"),
+    "sliding in stages": lambda s: (
+        s.window(hw.sliding("10 ms", "4 ms")).trigger(STAGED).panes("discarding", info=True).agg(**SLICED)
+    ),
+    "continuous sessions": lambda s: (
+        s.window(hw.session("5 ms")).trigger(triggers.continuous("3 ms")).panes("retracting").agg(**ORDERED)
+    ),
+    "evicted": lambda s: (
+        s.window(hw.tumbling("10 ms")).evict(evictors.count(2), after=True).process(Seen(), "w string")
+    ),
+    "counted": lambda s: s.window(hw.count(3, 2)).agg(**ORDERED),
+    "one after the other": lambda s: (
+        s.window(hw.session("5 ms"))
+        .trigger(hw.then(triggers.count(2), hw.repeat(hw.both(triggers.count(2), triggers.event_time()))))
+        .agg(**ORDERED)
+    ),
+}
+
+
+def push_all(harness: Harness, rows: list[tuple[Any, ...]]) -> None:
+    """Rows as one epoch."""
+    table = encode_rows([row[1:3] for row in rows], hw.Schema.of(SCHEMA).arrow, "test")
+    harness._run(Batch(table, np.array([row[3] for row in rows], np.int64)))
+
+
+@pytest.mark.parametrize("steps", PER_ELEMENT)
+@settings(max_examples=60, deadline=None)
+@given(script=actions, lateness=st.sampled_from([0, 10, 40]))
+def test_windows_by_element_do_not_depend_on_epochs(steps: str, script: list[Any], lateness: int) -> None:
+    def build(stream: Stream) -> Stream:
+        return PER_ELEMENT[steps](_Lately(stream.key_by("k"), lateness))
+
+    one_by_one, together = Harness(build, SCHEMA), Harness(build, SCHEMA)
+    for kind, group in itertools.groupby([*script, ("watermark", 200)], key=lambda action: action[0]):
+        acts = list(group)
+        if kind == "row":
+            push_all(together, acts)
+        for action in acts:
+            if kind == "row":
+                one_by_one.push(action[1:3], at=action[3])
+            else:
+                one_by_one.watermark(action[1])
+                together.watermark(action[1])
+        found, expected = ([(*row, row.timestamp) for row in harness.take()] for harness in (together, one_by_one))
+        assert found == expected
+    assert entries(together) == entries(one_by_one)
