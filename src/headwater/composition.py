@@ -45,12 +45,12 @@ class _Composed(Trigger):
 
 
 class RepeatTrigger(_Composed):
-    """Starts its part over whenever it has fired."""
+    """Starts its part over whenever that has fired and is done."""
 
     def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
         part = self._parts[0]
         result: TriggerResult = getattr(part, what)(about, ctx)
-        if FIRE in result:
+        if FIRE in result and part.is_done():
             part.reset(ctx)
             part.rearm(ctx)
         return result
@@ -71,6 +71,10 @@ class BothTrigger(_Composed):
 
     fired = ReducingState("bigint", reduce=operator.or_)
 
+    def __init__(self, *parts: Trigger) -> None:
+        super().__init__(*parts)
+        self.can_fire = all(part.can_fire for part in parts)
+
     def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
         purge = CONTINUE
         for place, part in enumerate(self._parts):
@@ -89,18 +93,28 @@ class ThenTrigger(_Composed):
 
     turn = ReducingState("bigint", reduce=max)
 
+    def __init__(self, *parts: Trigger) -> None:
+        super().__init__(*parts)
+        self.can_fire = parts[0].can_fire
+
     def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
-        turn = self.turn.get() or 0
-        part = self._parts[turn]
+        part = self._current()
         result: TriggerResult = getattr(part, what)(about, ctx)
-        if FIRE in result and turn + 1 < len(self._parts):
-            part.reset(ctx)
-            self.turn.add(turn + 1)
-            self._parts[turn + 1].rearm(ctx)
+        if FIRE in result:
+            self.turn.add(min((self.turn.get() or 0) + 1, len(self._parts)))
+            if self._current() is not part:
+                part.reset(ctx)
+                self._current().rearm(ctx)
         return result
 
+    def _current(self) -> Trigger:
+        return self._parts[min(self.turn.get() or 0, len(self._parts) - 1)]
+
+    def is_done(self) -> bool:
+        return (self.turn.get() or 0) >= len(self._parts) and self._parts[-1].is_done()
+
     def rearm(self, ctx: TriggerContext) -> None:
-        self._parts[self.turn.get() or 0].rearm(ctx)
+        self._current().rearm(ctx)
 
 
 class StagedTrigger(Trigger):
@@ -171,7 +185,7 @@ class StagedTrigger(Trigger):
 
 
 def repeat(trigger: Trigger) -> Trigger:
-    """Start the trigger over whenever it has fired."""
+    """Start the trigger over whenever it has fired; a `then` when the last of its triggers has."""
     return RepeatTrigger(checked(trigger, "repeat"))
 
 

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from headwater.batch import MAX_TIMESTAMP
 from headwater.descriptors import ReducingState, StateDeclaration, ValueState, declared_states, state_of_type
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
@@ -93,6 +94,10 @@ class Trigger:
 
     def clear(self, ctx: TriggerContext) -> None:
         """The window is gone: delete timers. Declared states are cleared by the runtime."""
+
+    def is_done(self) -> bool:
+        """Whether, having fired, it has done all it does before it would start over."""
+        return True
 
     def parts(self) -> Sequence[Trigger]:
         """The triggers it is composed of."""
@@ -200,6 +205,8 @@ class ContinuousEventTimeTrigger(Trigger):
 
     def _set_next(self, after: int, ctx: TriggerContext) -> None:
         at = min(after + self._interval_ms, ctx.window.last)
+        if ctx.watermark == ctx.window.last == MAX_TIMESTAMP:
+            at = MAX_TIMESTAMP  # the input has ended: of all the multiples up to the end of time, only the end is left
         self.next.add(at)
         ctx.timers.event_time(at)
 

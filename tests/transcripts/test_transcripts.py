@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.transcripts import trigger_programs, window_programs
 
 import headwater as hw
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import CRASHES, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 
-FILES = sorted(Path(__file__).parent.glob("*.yaml"))
+FILES = sorted(Path(__file__).parent.rglob("*.yaml"))
+CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
+ON_SPARK = {file.stem for file in FILES if CONTENTS[file.stem].get("spark", file.parent == Path(__file__).parent)}
+"""A run on Spark takes seconds, so of the transcripts in folders only those run there that say so."""
 OUT = "k string, what string"
 
 
@@ -162,11 +166,12 @@ PROGRAMS: dict[str, Program] = {
     program.__name__: program
     for program in (timers, states, side_outputs, branches, unions, chained, stateless, partitioning)
 }
+PROGRAMS |= window_programs.PROGRAMS | trigger_programs.PROGRAMS
 
 
-@pytest.fixture(params=FILES, ids=[file.stem for file in FILES])
+@pytest.fixture(params=CONTENTS)
 def transcript(request: pytest.FixtureRequest) -> Transcript:
-    return Transcript.of(yaml.safe_load(request.param.read_text()))
+    return Transcript.of(CONTENTS[request.param])
 
 
 @pytest.mark.parametrize("crash", CRASHES)
@@ -186,16 +191,19 @@ def test_a_transcript_holds_on_several_subtasks(transcript: Transcript) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("transcript", sorted(ON_SPARK), indirect=True)
 def test_a_transcript_holds_on_spark(transcript: Transcript, spark: Any) -> None:
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    for module in (sys.modules[__name__], window_programs, trigger_programs):
+        cloudpickle.register_pickle_by_value(module)
     parallelism = max(2, transcript.parallelism)
     run_on_engine(transcript, PROGRAMS[transcript.program], engine="spark", spark=spark, parallelism=parallelism)
 
 
 def test_every_program_has_a_transcript() -> None:
-    assert {yaml.safe_load(file.read_text())["program"] for file in FILES} == set(PROGRAMS)
+    assert {content["program"] for content in CONTENTS.values()} == set(PROGRAMS)
+    assert len(CONTENTS) == len(FILES)
 
 
 def test_a_transcript_that_does_not_hold_is_told() -> None:

@@ -94,6 +94,11 @@ class Node:
         """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""
         return self.is_stateful or self.is_source
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the step never gives a result."""
+        return False
+
 
 @dataclass(frozen=True)
 class SourceNode(Node):
@@ -177,6 +182,17 @@ class KeyedProcessNode(Node):
 
 
 @dataclass(frozen=True)
+class RunningNode(Node):
+    """Built-in aggregates over all rows of a key so far."""
+
+    operation: ClassVar[str] = "running"
+    is_stateful: ClassVar[bool] = True
+    key: Key = None  # type: ignore[assignment]
+    input_schema: Schema = None  # type: ignore[assignment]
+    aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Panes:
     """What the firings of a window give: 'discarding', 'accumulating' or 'retracting', and what rows tell about them."""
 
@@ -210,6 +226,10 @@ class WindowNode(Node):
     """What a firing gives in the end, before key, window and pane are put to it."""
     process: ProcessWindowFunction | None = None
     states: tuple[StateDeclaration, ...] = ()
+
+    @property
+    def is_silent(self) -> bool:
+        return not self.trigger.can_fire
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,8 @@ class Environment:
         plan = self._plan(graph)
         if bounded is None:
             bounded = all(node.source.bounded for node in plan.sources())
+        if bounded:
+            _check_gives_results(graph)
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,
@@ -186,3 +188,15 @@ class Environment:
         node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
         self._start(whole.upstream_of(node.id), None, bounded=True).wait()
         return sink.rows
+
+
+def _check_gives_results(graph: Graph) -> None:
+    """A bounded run ends with all results, so a step that never has one is a mistake."""
+    for node in graph:
+        if node.is_silent:
+            raise GraphError.bad_argument(
+                graph.uid(node),
+                "must give a result before a bounded run ends",
+                "a trigger that never fires",
+                "choose another trigger",
+            )

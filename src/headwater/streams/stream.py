@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
 from headwater.descriptors import declared_states
@@ -28,6 +29,7 @@ from headwater.graph.nodes import (
     MapNode,
     Node,
     ProcessNode,
+    RunningNode,
     SelectNode,
     SinkNode,
     WhereNode,
@@ -233,6 +235,24 @@ class KeyedStream(Stream):
             raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
         states = tuple(declared_states(function, step))
         return self._add(KeyedProcessNode, step, Schema.of(schema), function=function, states=states, key=self.key)
+
+    def agg(self, **aggregates: Any) -> Step:
+        """Built-in aggregates over all rows of a key so far: a row for each key that an epoch touches.
+
+        >>> env = Environment("doc", engine="local")
+        >>> rows = [{"k": "a", "n": 1}, {"k": "b", "n": 2}, {"k": "a", "n": 3}]
+        >>> env.from_rows(rows, "k string, n long").key_by("k").agg(total=hw.sum("n")).collect()
+        [Row(k='b', total=2), Row(k='a', total=4)]
+        """
+        fields = [*self._key_fields(), *result_fields(aggregates, self.schema, "agg")]
+        schema = Schema.of(pa.schema(fields))
+        return self._add(RunningNode, "agg", schema, key=self.key, input_schema=self.schema, aggregates=aggregates)
+
+    def _key_fields(self) -> list[pa.Field]:
+        """The columns in which results show the key: its own, or `key` for a function's result."""
+        if self.key.function is not None:
+            return [pa.field("key", self.key.type)]
+        return [self.schema.field(column) for column in self.key.columns]
 
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""

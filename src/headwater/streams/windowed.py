@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
-from headwater.descriptors import declared_states
+from headwater.descriptors import ReducingState, declared_states
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.evictors import Evictor
@@ -49,10 +49,8 @@ class WindowedStream:
     def trigger(self, trigger: Trigger) -> WindowedStream:
         """Fire as the trigger says instead of at the window's end."""
         trigger = checked(trigger, "trigger")
-        if self._assigner.merges and not trigger.can_merge:
-            raise GraphError.bad_argument(
-                "trigger", "needs a trigger that can merge, for windows that do", trigger, "use one with can_merge"
-            )
+        if self._assigner.merges:
+            self._check_merges(trigger)
         return self._with(_trigger=trigger)
 
     def evict(self, evictor: Evictor, *, after: bool = False) -> WindowedStream:
@@ -71,6 +69,13 @@ class WindowedStream:
 
     def late_to(self, tag: OutputTag) -> WindowedStream:
         """Send rows that are too late to a side output: its fields are the row's, and window_start, window_end, late_by_ms."""
+        if self._assigner.domain != EVENT:
+            raise GraphError.bad_argument(
+                "late_to",
+                "needs windows in event time: in processing time nothing is late",
+                self._assigner.describe(),
+                "leave it out",
+            )
         known = {f.name: f.type for f in self._stream.schema.arrow} | LATE_COLUMNS
         for field in tag.schema.arrow:
             if known.get(field.name) != field.type:
@@ -129,6 +134,10 @@ class WindowedStream:
         """
         if not isinstance(function, AggregateFunction):
             raise GraphError.bad_argument("aggregate", "needs a hw.AggregateFunction", function, "pass an instance")
+        if self._assigner.merges and type(function).merge is AggregateFunction.merge:
+            raise GraphError.bad_argument(
+                "aggregate", "needs a function with merge, for windows that do", type(function).__name__, "write merge"
+            )
         gives = schema if process is None else result
         if gives is None:
             raise GraphError.bad_argument(
@@ -148,6 +157,24 @@ class WindowedStream:
         vars(other).update(settings)
         return other
 
+    def _check_merges(self, trigger: Trigger) -> None:
+        """A trigger of windows that merge must say that it can, and keep only what can be combined."""
+        name = type(trigger).__name__.removeprefix("_")
+        if not trigger.can_merge:
+            raise GraphError.bad_argument(
+                "trigger", "needs a trigger that can merge, for windows that do", name, "use one with can_merge"
+            )
+        for state in trigger.states(self._stream.schema, "trigger"):
+            if not isinstance(state, ReducingState):
+                raise GraphError.bad_argument(
+                    "trigger",
+                    "needs a trigger that keeps reducing states only, for windows that merge",
+                    f"{name}.{state.attribute} is a {type(state).__name__}",
+                    "declare it as hw.ReducingState",
+                )
+        for part in trigger.parts():
+            self._check_merges(part)
+
     def _add(
         self,
         name: str,
@@ -161,6 +188,10 @@ class WindowedStream:
         if self._trigger is None and not trigger.can_fire:
             raise GraphError.bad_argument(
                 name, "needs a trigger: these windows have no end", assigner.describe(), "add .trigger(...)"
+            )
+        if self._panes.has_empty and "reduce" in settings:
+            raise GraphError.bad_argument(
+                name, "has no value for a pane without rows", "panes(..., empty=True)", "use agg or aggregate instead"
             )
         value = folded
         if process is not None:
@@ -201,11 +232,9 @@ class WindowedStream:
     def _result_schema(self, value: Schema, name: str, *, is_plain: bool, is_row: bool) -> Schema:
         """The key, the window, what was computed, and what panes add."""
         moment = pa.timestamp("us", "UTC")
-        key = self._stream.key
         fields: list[pa.Field] = []
-        if not is_plain and not is_row and not key.is_nothing:
-            schema = self._stream.schema
-            fields += [schema.field(c) for c in key.columns] if key.function is None else [pa.field("key", key.type)]
+        if not is_plain and not is_row:
+            fields += self._stream._key_fields()
         if not is_plain and self._assigner.is_bounded:
             fields += [pa.field("window_start", moment), pa.field("window_end", moment)]
         fields = [*value.arrow, *fields] if is_row else [*fields, *value.arrow]

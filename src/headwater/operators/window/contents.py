@@ -93,7 +93,7 @@ class RowContents:
         staying = self._evictor.keep(elements)
         if len(staying) < len(elements):
             self.rows.update(staying)
-        return [e.row for e in (elements if self._evicts_after else staying)]
+        return [e.row for e in (elements if self._evicts_after else staying)] or None
 
     def clear(self) -> None:
         self.rows.clear()
@@ -111,7 +111,8 @@ class RowContents:
         """Rows are stored as they come."""
 
     def compute(self, firings: Sequence[Held]) -> list[Any]:
-        return list(firings) if self._fold is None else self._fold([held or [] for held in firings])
+        rows = [held or [] for held in firings]
+        return rows if self._fold is None else self._fold(rows)
 
 
 class FoldedContents:
@@ -197,8 +198,8 @@ def result_of(function: Folding, held: Any, fields: int) -> Any:
 
 
 @dataclass
-class _Pending:
-    """What came into a window in this batch: accumulators of windows merged into it, and places of rows."""
+class _Segment:
+    """Part of what a window holds: accumulators, then places of rows."""
 
     accumulators: list[Any] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
@@ -216,7 +217,8 @@ class AggregateContents:
         self._row = row_class(tuple(f"f{place}" for place in range(len(aggregation.fields))))
         self._type = pa.struct([pa.field(f"f{i}", f.type) for i, f in enumerate(aggregation.fields)])
         self._table = schema.arrow.empty_table()
-        self._pending: dict[Scope, _Pending] = {}
+        self._pending: dict[Scope, list[_Segment]] = {}
+        """What came into each window in this batch, in order: rows, and what windows held that merged into it."""
         self._scope: Callable[[], Scope]
 
     def declarations(self) -> list[StateDeclaration]:
@@ -230,19 +232,23 @@ class AggregateContents:
         self._table = table
 
     def add(self, row: Any, timestamp: int | None, place: int) -> None:
-        self._of(self._scope()).places.append(place)
+        self._of(self._scope())[-1].places.append(place)
 
-    def _of(self, scope: Scope) -> _Pending:
-        pending = self._pending.get(scope)
-        if pending is None:
-            pending = self._pending[scope] = _Pending()
-        return pending
+    def _of(self, scope: Scope) -> list[_Segment]:
+        segments = self._pending.get(scope)
+        if segments is None:
+            segments = self._pending[scope] = [_Segment()]
+        return segments
 
     def take(self) -> Held | None:
-        pending = self._pending.get(self._scope(), _Pending())
-        kept = self.kept.get()
-        accumulators = [*([] if kept is None else [kept]), *pending.accumulators]
-        return (accumulators, list(pending.places)) if accumulators or pending.places else None
+        return self._held([_Segment([*s.accumulators], [*s.places]) for s in self._pending.get(self._scope(), ())])
+
+    def _held(self, segments: list[_Segment]) -> Held | None:
+        """What was kept of the current window, then what came."""
+        if (kept := self.kept.get()) is not None:
+            first, *rest = segments or [_Segment()]
+            segments = [_Segment([kept, *first.accumulators], first.places), *rest]
+        return [s for s in segments if s.accumulators or s.places] or None
 
     def clear(self) -> None:
         self.kept.clear()
@@ -252,13 +258,9 @@ class AggregateContents:
         into = self._of(target)
         for scope in others:
             point(scope)
-            if (kept := self.kept.get()) is not None:
-                into.accumulators.append(kept)
-                self.kept.clear()
-            pending = self._pending.pop(scope, None)
-            if pending is not None:
-                into.accumulators += pending.accumulators
-                into.places += pending.places
+            into += self._held(self._pending.pop(scope, [])) or ()
+            self.kept.clear()
+        into.append(_Segment())
         point(target)
 
     def finish(self, point: Point) -> None:
@@ -266,10 +268,8 @@ class AggregateContents:
         held, scopes = [], []
         for scope in pending:
             point(scope)
-            kept = self.kept.get()
-            accumulators = [*([] if kept is None else [kept]), *pending[scope].accumulators]
-            if accumulators or pending[scope].places:
-                held.append((accumulators, pending[scope].places))
+            if (one := self._held(pending[scope])) is not None:
+                held.append(one)
                 scopes.append(scope)
         for scope, row in zip(scopes, self._rows(self._merged(held)), strict=True):
             point(scope)
@@ -282,28 +282,34 @@ class AggregateContents:
         return list(zip(*(decode(column) for column in columns), strict=True))
 
     def _merged(self, held: Sequence[Held | None]) -> pa.Table:
-        """One accumulator for each: what was kept, then what came."""
+        """One accumulator for each."""
         if not held:
             return self._schema.empty_table()
+        segments = [(group, segment) for group, one in enumerate(held) for segment in one or ()]
+        groups = np.array([group for group, _ in segments], np.int64)
         parts: list[pa.Table] = []
-        groups: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-        kept = [(g, row) for g, one in enumerate(held) if one is not None for row in one[0]]
+        places: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        kept = [(place, row) for place, (_, segment) in enumerate(segments) for row in segment.accumulators]
         if kept:
             parts.append(encode_rows([tuple(row) for _, row in kept], self._schema, self._step))
-            groups.append(np.array([g for g, _ in kept], np.int64))
-        counts = [0 if one is None else len(one[1]) for one in held]
-        if any(counts):
+            places.append(np.array([place for place, _ in kept], np.int64))
+        counts = np.array([len(segment.places) for _, segment in segments], np.int64)
+        if counts.any():
             filled = np.flatnonzero(counts)
-            places = np.concatenate([held[g][1] for g in filled.tolist()]).astype(np.int64)  # type: ignore[index]
-            local = np.repeat(np.arange(len(filled)), np.array(counts)[filled])
-            parts.append(self._aggregation.partial(self._table.take(pa.array(places)), local, len(filled)))
-            groups.append(filled.astype(np.int64))
-        nothing = [g for g, one in enumerate(held) if one is None]
-        if nothing:
-            parts += [self._aggregation.empty()] * len(nothing)
-            groups.append(np.array(nothing, np.int64))
+            rows = np.concatenate([segments[place][1].places for place in filled.tolist()]).astype(np.int64)
+            codes = np.repeat(np.arange(len(filled)), counts[filled])
+            parts.append(self._aggregation.partial(self._table.take(pa.array(rows)), codes, len(filled)))
+            places.append(filled.astype(np.int64))
+        order = np.concatenate([np.empty(0, np.int64), *places])
+        codes = groups[order]
+        nothing = [group for group, one in enumerate(held) if one is None]
+        parts += [self._aggregation.empty()] * len(nothing)
         together = pa.concat_tables([part.cast(self._schema) for part in parts])
-        return self._aggregation.merge(together, np.concatenate(groups), len(held))
+        if len(segments) > len(held) - len(nothing):  # accumulators came between rows
+            sequence = np.argsort(order, kind="stable")
+            rest = np.arange(len(order), len(together))
+            together, codes = together.take(pa.array(np.concatenate([sequence, rest]))), codes[sequence]
+        return self._aggregation.merge(together, np.concatenate([codes, np.array(nothing, np.int64)]), len(held))
 
     def _rows(self, table: pa.Table) -> list[Any]:
         return list(make_rows(self._row, [decode(column) for column in table.columns]))

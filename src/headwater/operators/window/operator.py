@@ -127,8 +127,7 @@ class WindowOperator:
             is_in = True
             scope = self._point(key, window, state)
             self._contents.add(row, timestamp, place)
-            kind = "early" if window.last > context.watermark else "late"
-            self._act(self._trigger.trigger.on_element(row, context), key, window, scope, kind)
+            self._act(self._trigger.trigger.on_element(row, context), key, window, scope, self._kind(window))
             self._keep_until_cleanup(window)
         if not is_in and timestamp is not None and self._is_event_time:
             self._late.add(row, timestamp, missed, context.watermark)
@@ -151,7 +150,7 @@ class WindowOperator:
         target, others = scope_of(key, kept), [scope_of(key, window) for window in absorbed]
         if others:
             self._contents.absorb(others, target, self._point_at)
-            self._events.append(Merged(target, others))
+            self._note(Merged(target, others))
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -178,16 +177,14 @@ class WindowOperator:
         trigger, context = self._trigger.trigger, self._trigger.context
         context.timestamp = None
         try:
-            if domain == EVENT:
-                result = trigger.on_event_time(timestamp, context)
-                kind = "early" if timestamp < window.last else "on_time" if timestamp == window.last else "late"
-            else:
-                result = trigger.on_processing_time(timestamp, context)
-                is_early = self._is_event_time and window.last > context.watermark
-                kind = "early" if is_early else "late" if self._is_event_time else "on_time"
-            self._act(result, key, window, place, kind)
-            if domain == self._assigner.domain and timestamp == self._cleanup_time(window):
+            is_own = domain == self._assigner.domain
+            ask = trigger.on_event_time if domain == EVENT else trigger.on_processing_time
+            reached = timestamp if is_own else None
+            self._act(ask(timestamp, context), key, window, place, self._kind(window, reached))
+            if is_own and timestamp == self._cleanup_time(window):
                 self._clear(key, window, place)
+            elif self._cleanup_time(window) > self._reached():
+                self._keep_until_cleanup(window)  # a trigger that starts over deletes its timers, which may be this one
         except HeadwaterError:
             raise
         except Exception as error:
@@ -212,24 +209,31 @@ class WindowOperator:
             (value,) = self._contents.compute([held])
             elements = value if self._contents.gives_rows else [self._folded_row(value)]
             self._set_context(window)
-            self._context.pane = Pane(kind, self._pane_index(scope))
+            self._context.pane = Pane(kind, self._book.index.get())
             firing.rows = list(self._function.process(elements, self._context) or ())
-        self._events.append(firing)
+        self._note(firing)
+
+    def _note(self, event: Event) -> None:
+        """Tell the book: at once where a function is told the number of a firing, else when all is computed."""
+        if self._function is not None:
+            self._book.write(event, self._point_at)
+        else:
+            self._events.append(event)
 
     def _folded_row(self, value: Any) -> Any:
         assert self._node.folded is not None
         names = self._node.folded.names
         return self._node.folded.row(*([value[name] for name in names] if isinstance(value, dict) else value))
 
-    def _pane_index(self, scope: Scope) -> int:
-        """The number of the firing at hand; those before it in this call are not in the book yet."""
-        if not self._book.is_needed:
-            return 0
-        index = self._book.index.get()
-        for event in self._events:
-            if event.state == scope:
-                index = index + 1 if isinstance(event, Firing) else 0 if isinstance(event, Cleared) else index
-        return int(index)
+    def _kind(self, window: Window, timer: int | None = None) -> str:
+        """What a firing is: by a timer of the windows' own time, or by a row or a timer of the other time."""
+        if timer is not None:
+            return "early" if timer < window.last else "on_time" if timer == window.last else "late"
+        return "late" if window.last <= self._reached() else "early"
+
+    def _reached(self) -> int:
+        """Where the time of the windows stands."""
+        return self._trigger.context.watermark if self._is_event_time else self._trigger.context.now
 
     def _set_context(self, window: Window) -> None:
         context, trigger = self._context, self._trigger.context
@@ -246,7 +250,7 @@ class WindowOperator:
             state.clear()
         if self._sessions is not None:
             self._sessions.remove(window)
-        self._events.append(Cleared(scope))
+        self._note(Cleared(scope))
 
     def _begin(self, time: StepTime) -> None:
         context = self._trigger.context
@@ -260,7 +264,9 @@ class WindowOperator:
         for firing, value in zip(open_firings, self._contents.compute([f.held for f in open_firings]), strict=True):
             firing.rows = [value]
         self._contents.finish(self._point_at)
-        batch = self._book.write(self._events, self._point_at)
+        for event in self._events:
+            self._book.write(event, self._point_at)
+        batch = self._book.take()
         if batch is not None:
             emit(None, batch)
         for tag, side in side_batches(self._side, self._node.outputs, self._step):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,11 +70,12 @@ class PaneBook:
         self._node, self._step = node, step
         self._names = tuple(node.value.names)
         self._value = node.value.arrow
+        self._out: list[_Emitted] = []
 
     @property
     def is_needed(self) -> bool:
-        """Whether windows have a memory of their firings."""
-        return self._panes.has_info or self._panes.mode == "retracting"
+        """Whether windows have a memory of their firings: results or functions are told about them."""
+        return self._panes.has_info or self._panes.mode == "retracting" or self._node.process is not None
 
     def declarations(self) -> list[StateDeclaration]:
         if not self.is_needed:
@@ -95,14 +95,16 @@ class PaneBook:
         said.attribute = "said"
         return [index, said] if self._panes.mode == "retracting" else [index]
 
-    def write(self, events: Sequence[Event], point: Point) -> Batch | None:
-        """The rows of all firings, in order."""
-        out: list[_Emitted] = []
-        for event in events:
-            if isinstance(event, Firing):
-                out += self._fired(event, point)
-            elif self.is_needed:
-                self._follow(event, point)
+    def write(self, event: Event, point: Point) -> None:
+        """What happened to a window next; the cursor is left at it."""
+        if isinstance(event, Firing):
+            self._out += self._fired(event, point)
+        elif self.is_needed:
+            self._follow(event, point)
+
+    def take(self) -> Batch | None:
+        """The rows of all firings since the last call, in order."""
+        out, self._out = self._out, []
         return self._batch(out) if out else None
 
     def _fired(self, firing: Firing, point: Point) -> list[_Emitted]:

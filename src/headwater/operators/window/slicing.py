@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from headwater.aggregates import Aggregate
 from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps
 from headwater.errors import RowError
 from headwater.graph.nodes import WindowNode
@@ -30,18 +32,25 @@ _IN_ANY_ORDER = frozenset(
 
 
 def is_sliced(node: WindowNode) -> bool:
-    """Whether a window step can be computed by slices."""
+    """Whether a window step can be computed by slices, which do not keep the order of arrival among each other."""
+    if not isinstance(node.assigner, SlicedAssigner) or node.aggregates is None:
+        return False
+    slices = node.assigner.size_ms // node.assigner.slice_ms
     return (
-        isinstance(node.assigner, SlicedAssigner)
-        and node.assigner.size_ms // node.assigner.slice_ms <= _MAX_SLICES
+        slices <= _MAX_SLICES
+        and (slices == 1 or is_in_any_order(node.aggregates))
         and type(node.trigger) is EventTimeTrigger
-        and node.aggregates is not None
         and node.evictor is None
         and node.process is None
         and node.panes.mode == "accumulating"
         and not node.panes.has_info
         and not node.panes.has_empty
     )
+
+
+def is_in_any_order(aggregates: Mapping[str, Aggregate]) -> bool:
+    """Whether results do not depend on the order of rows."""
+    return all(aggregate.function in _IN_ANY_ORDER for aggregate in aggregates.values())
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Slicer:
         self.aggregation = Aggregation(node.aggregates, node.input_schema, step)
         self.keys = _key_fields(node)
         self.schema = pa.schema([*self.keys, *self.aggregation.fields])
-        self.is_in_any_order = all(a.function in _IN_ANY_ORDER for a in node.aggregates.values())
+        self.is_in_any_order = is_in_any_order(node.aggregates)
 
     def starts(self, timestamps: Timestamps) -> Timestamps:
         """Where the slice of each row starts."""
@@ -126,7 +135,7 @@ def combiner_of(node: WindowNode, step: str) -> WindowCombiner | None:
     """What combines rows before a window step; late rows that go to a side output must come as they are."""
     if not is_sliced(node) or node.late is not None or has_gaps(node.assigner):
         return None
-    return WindowCombiner(node, step) if Slicer(node, step).is_in_any_order else None
+    return WindowCombiner(node, step) if is_in_any_order(node.aggregates or {}) else None
 
 
 def has_gaps(assigner: WindowAssigner) -> bool:
