@@ -10,9 +10,13 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import headwater as hw
 
 PROJECT = Path(__file__).parents[2]
 README = PROJECT / "README.md"
@@ -92,6 +96,16 @@ def test_readme_example_prints_what_it_says(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         assert done.stdout == expected.body
+
+
+def test_other_blocks_of_the_readme_go_on_from_its_example() -> None:
+    """They use its `source`."""
+    order, rows = "user string, ts timestamp, amount double", [("ann", datetime(2026, 1, 1, tzinfo=UTC), 20.0)]
+    env = hw.Environment("readme", engine="local")
+    names: dict[str, Any] = {"hw": hw, "source": env.from_rows(rows, order, hw.Watermarks.bounded("ts", "5 s"))}
+    for block in run_here(README)[1:]:
+        exec(compile("\n" * block.line + block.body, name_of(README), "exec"), names)
+    assert [(row.user, row.total, row.orders) for row in names["per_minute"].collect()] == [("ann", 20.0, 1)]
 
 
 def test_readme_example_is_short() -> None:
