@@ -1,7 +1,8 @@
 """Count and sum per user and window: Headwater beside Spark's native groupBy(user, window), same events, same run.
 
 Both read the same events in epochs of the same size, keep their windows with the same watermark delay, and write what
-fires to files. The first epochs of each side warm it up and are not counted.
+fires to files. The first epochs of each side warm it up and are not counted. Three cases: many keys, few keys, and windows
+that slide; the last line is that of many keys.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -60,30 +62,55 @@ def spark_rate(spark: SparkSession, events: Path, folder: Path, size: str, slide
     return sum(p.numInputRows for p in batches) / (sum(p.durationMs["triggerExecution"] for p in batches) / 1000)
 
 
-def main() -> None:
+@dataclass(frozen=True)
+class Case:
+    """What is measured: the windows, over how many keys, in how many epochs of how many rows."""
+
+    name: str
+    size: str
+    slide: str | None
+    keys: int
+    epochs: int
+    rows_per_epoch: int
+
+    @property
+    def windows(self) -> hw.WindowAssigner:
+        return hw.sliding(self.size, self.slide) if self.slide else hw.tumbling(self.size)
+
+
+CASES = (
+    Case("window_agg_few_keys", "10 seconds", None, 100, 10, 500_000),
+    Case("window_agg_sliding", "60 seconds", "5 seconds", 100_000, 4, 200_000),  # Spark's side is slow here
+    Case("window_agg", "10 seconds", None, 100_000, 6, 500_000),
+)
+
+
+def measure(case: Case) -> None:
     """Measure both sides and print the ratio."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--epochs", type=int, default=10)
-    options.add_argument("--rows-per-epoch", type=int, default=500_000)
-    options.add_argument("--keys", type=int, default=100_000)
-    options.add_argument("--size", default="10 seconds")
-    options.add_argument("--slide")
-    args = options.parse_args()
-    windows = hw.sliding(args.size, args.slide) if args.slide else hw.tumbling(args.size)
     folder = Path(tempfile.mkdtemp(prefix="bench-window-"))
     try:
         topic = hw.EventLog(folder / "log").create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
         (folder / "parquet").mkdir()
-        tables = event_tables(args.epochs * args.rows_per_epoch, args.keys, args.rows_per_epoch // 2)
+        tables = event_tables(case.epochs * case.rows_per_epoch, case.keys, case.rows_per_epoch // 2)
         for number, table in enumerate(tables):
             topic.append(table, partition=number % 2)
             pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
         spark = local_session(2, {})
-        ours = headwater_rate(folder / "log", folder / "headwater", args.rows_per_epoch, windows)
-        theirs = spark_rate(spark, folder / "parquet", folder / "spark", args.size, args.slide)
-        print_result("window_agg", "spark_native", ours, theirs)
+        ours = headwater_rate(folder / "log", folder / "headwater", case.rows_per_epoch, case.windows)
+        theirs = spark_rate(spark, folder / "parquet", folder / "spark", case.size, case.slide)
+        print_result(case.name, "spark_native", ours, theirs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Measure every case, or those named."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("cases", nargs="*", choices=[*(case.name for case in CASES), []], default=[])
+    chosen = options.parse_args().cases
+    for case in CASES:
+        if not chosen or case.name in chosen:
+            measure(case)
 
 
 if __name__ == "__main__":
