@@ -103,6 +103,11 @@ class Trigger:
         """The triggers it is composed of."""
         return ()
 
+    def describe(self) -> str:
+        """The trigger and its parts in a word each; state fits as long as this is the same."""
+        parts = ", ".join(part.describe() for part in self.parts())
+        return f"{type(self).__name__}({parts})"
+
     def states(self, schema: Schema, step: str) -> list[StateDeclaration]:
         """The states it keeps; by default those declared on its class."""
         return declared_states(self, step)

@@ -17,8 +17,6 @@ from headwater.testing.transcript import CRASHES, SLICINGS, Program, Transcript,
 
 FILES = sorted(Path(__file__).parent.rglob("*.yaml"))
 CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
-ON_SPARK = {file.stem for file in FILES if CONTENTS[file.stem].get("spark", file.parent == Path(__file__).parent)}
-"""A run on Spark takes seconds, so of the transcripts in folders only those run there that say so."""
 OUT = "k string, what string"
 
 
@@ -191,7 +189,7 @@ def test_a_transcript_holds_on_several_subtasks(transcript: Transcript) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("transcript", sorted(ON_SPARK), indirect=True)
+@pytest.mark.parametrize("transcript", sorted(CONTENTS), indirect=True)
 def test_a_transcript_holds_on_spark(transcript: Transcript, spark: Any) -> None:
     from pyspark import cloudpickle
 

@@ -19,7 +19,7 @@ from headwater.functions import (
     ProcessFunction,
     ProcessWindowFunction,
 )
-from headwater.schema import Schema
+from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
 from headwater.windows import WindowAssigner
@@ -93,6 +93,10 @@ class Node:
     def is_remembered(self) -> bool:
         """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""
         return self.is_stateful or self.is_source
+
+    def kept(self) -> dict[str, Any]:
+        """What a stateful step keeps, in words; state fits as long as these are the same."""
+        return {}
 
     @property
     def is_silent(self) -> bool:
@@ -180,6 +184,9 @@ class KeyedProcessNode(Node):
     states: tuple[StateDeclaration, ...] = ()
     key: Key = None  # type: ignore[assignment]
 
+    def kept(self) -> dict[str, Any]:
+        return {"states": _declared(self.states)}
+
 
 @dataclass(frozen=True)
 class RunningNode(Node):
@@ -190,6 +197,9 @@ class RunningNode(Node):
     key: Key = None  # type: ignore[assignment]
     input_schema: Schema = None  # type: ignore[assignment]
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
+
+    def kept(self) -> dict[str, Any]:
+        return {"aggregates": _named(self.aggregates), "rows": self.input_schema.ddl()}
 
 
 @dataclass(frozen=True)
@@ -227,6 +237,18 @@ class WindowNode(Node):
     process: ProcessWindowFunction | None = None
     states: tuple[StateDeclaration, ...] = ()
 
+    def kept(self) -> dict[str, Any]:
+        return {
+            "windows": self.assigner.describe(),
+            "trigger": self.trigger.describe(),
+            "rows": self.input_schema.ddl(),
+            "aggregates": _named(self.aggregates or {}),
+            "accumulator": None if self.accumulator is None else type_ddl(self.accumulator),
+            "keeps rows": self.evictor is not None or self.folded is None,
+            "panes": [self.panes.mode, self.panes.has_info],
+            "states": _declared(self.states),
+        }
+
     @property
     def is_silent(self) -> bool:
         return not self.trigger.can_fire
@@ -239,6 +261,14 @@ class SinkNode(Node):
     operation: ClassVar[str] = "sink"
     is_sink: ClassVar[bool] = True
     sink: Sink = None  # type: ignore[assignment]
+
+
+def _declared(states: tuple[StateDeclaration, ...]) -> dict[str, list[str]]:
+    return {state.name: [state.kind, *(type_ddl(dtype) for _, dtype in state.columns())] for state in states}
+
+
+def _named(aggregates: Mapping[str, Aggregate]) -> dict[str, str]:
+    return {name: str(aggregate) for name, aggregate in aggregates.items()}
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -67,8 +67,7 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
         if node.is_stateful:
             key = node.key  # type: ignore[attr-defined]
             entry["key"] = f"{key.describe()}: {type_ddl(key.type)}"
-            states = node.states  # type: ignore[attr-defined]
-            entry["states"] = {s.name: [s.kind, *(type_ddl(t) for _, t in s.columns())] for s in states}
+            entry.update(node.kept())
         entries[plan.graph.uid(node)] = entry
     sources = [plan.graph.uid(node) for node in plan.sources()]
     return {"parallelism": plan.parallelism, "key groups": plan.groups, "steps": entries, "sources": sources}

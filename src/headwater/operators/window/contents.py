@@ -234,6 +234,10 @@ class AggregateContents:
     def add(self, row: Any, timestamp: int | None, place: int) -> None:
         self._of(self._scope())[-1].places.append(place)
 
+    def add_accumulators(self, accumulators: Any) -> None:
+        """Take in what rows were aggregated to."""
+        self._of(self._scope())[-1].accumulators.append(accumulators)
+
     def _of(self, scope: Scope) -> list[_Segment]:
         segments = self._pending.get(scope)
         if segments is None:

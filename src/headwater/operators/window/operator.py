@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from headwater.batch import MAX_TIMESTAMP, Batch, timestamp_list
+import numpy as np
+
+from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_list
 from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
@@ -16,6 +19,7 @@ from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, rows_of, side_batches
 from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.window.bursts import Bursts, bursts_of
 from headwater.operators.window.contents import (
     AggregateContents,
     Contents,
@@ -52,6 +56,7 @@ class WindowOperator:
         self._timers = ScopeTimers(self._event, self._processing)
         self._trigger = TriggerHost(node.trigger, node.input_schema, step, scope, self._timers)
         self._contents: Contents = _contents(node, step)
+        self._bursts = bursts_of(node, step)
         self._book = PaneBook(node, step)
         self._late = LateRows(node, step)
         self._open_states(scope)
@@ -93,6 +98,8 @@ class WindowOperator:
 
     def _process_slice(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         self._begin(time)
+        if self._bursts is not None:
+            batch = self._process_bursts(self._bursts, batch, time)
         self._contents.begin(batch.table)
         rows = rows_of(batch.table, self._row)
         keys = keys_of(batch, self._node.key)
@@ -105,6 +112,19 @@ class WindowOperator:
                 raise user_code_failed(error, self._step, key, timestamp) from None
         self._finish(emit)
 
+    def _process_bursts(self, bursts: Bursts, batch: Batch, time: StepTime) -> Batch:
+        """Take in the rows that can go by bursts; gives the others."""
+        if len(batch) and batch.timestamps.min() == MIN_TIMESTAMP:
+            raise RowError.no_event_time(self._step)
+        assert isinstance(self._contents, AggregateContents)
+        late = bursts.late(batch, time.watermark_ms)
+        timely = batch.take(np.delete(np.arange(len(batch)), late)) if len(late) else batch
+        for burst in bursts.of(timely) if len(timely) else ():
+            self._key_cursor.entry = self._key_entries.entry(burst.key)
+            self._trigger.context.timestamp = burst.window.start
+            self._into(burst.key, burst.window, None, partial(self._contents.add_accumulators, burst.accumulators))
+        return batch.take(late)
+
     def _element(self, key: Any, timestamp: int | None, row: Any, place: int) -> None:
         self._key_cursor.entry = self._key_entries.entry(key)
         context = self._trigger.context
@@ -114,23 +134,29 @@ class WindowOperator:
             raise RowError.no_event_time(self._step)
         missed: Window | None = None
         is_in = False
+        add = partial(self._contents.add, row, timestamp, place)
         for assigned in self._assigner.assign(row, moment):
-            window, state = assigned, assigned
-            if self._sessions is not None:
-                window = self._sessions.add(assigned, partial(self._merge, key))
-                state = self._sessions.state_window(window) or window
-            if self._is_late(window):
-                missed = window
-                if self._sessions is not None:
-                    self._sessions.remove(window)
-                continue
-            is_in = True
-            scope = self._point(key, window, state)
-            self._contents.add(row, timestamp, place)
-            self._act(self._trigger.trigger.on_element(row, context), key, window, scope, self._kind(window))
-            self._keep_until_cleanup(window)
+            gone = self._into(key, assigned, row, add)
+            missed, is_in = gone or missed, is_in or gone is None
         if not is_in and timestamp is not None and self._is_event_time:
             self._late.add(row, timestamp, missed, context.watermark)
+
+    def _into(self, key: Any, assigned: Window, row: Any, add: Callable[[], None]) -> Window | None:
+        """Put something into a window and ask the trigger; gives the window when it is gone already."""
+        window, state = assigned, assigned
+        if self._sessions is not None:
+            window = self._sessions.add(assigned, partial(self._merge, key))
+            state = self._sessions.state_window(window) or window
+        if self._is_late(window):
+            if self._sessions is not None:
+                self._sessions.remove(window)
+            return window
+        scope = self._point(key, window, state)
+        add()
+        result = self._trigger.trigger.on_element(row, self._trigger.context)
+        self._act(result, key, window, scope, self._kind(window))
+        self._keep_until_cleanup(window)
+        return None
 
     def _point(self, key: Any, window: Window, state: Window) -> Scope:
         """Make a window the current one for content and trigger alike."""
