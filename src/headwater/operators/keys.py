@@ -6,11 +6,20 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
+import pyarrow as pa
+
 from headwater.batch import Batch
 from headwater.graph.nodes import Key
 from headwater.rows import decode, make_rows, row_class
 
 _NO_KEY = True
+
+
+def key_arrays(batch: Batch, key: Key) -> list[pa.Array | pa.ChunkedArray]:
+    """The columns whose values make a row's key; none where there is no key."""
+    if batch.key is not None:
+        return [batch.key]
+    return [batch.table.column(name) for name in key.columns]
 
 
 def keys_of(batch: Batch, key: Key, decoded: Mapping[str, list[Any]] | None = None) -> Iterable[Any]:

@@ -13,7 +13,7 @@ from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import group
-from headwater.operators.keys import keys_of
+from headwater.operators.keys import key_arrays, keys_of
 from headwater.rows import Row, decode, encode_rows, make_rows, row_class
 from headwater.state.memory import Cursor, open_states
 from headwater.state.table import StateTable
@@ -38,8 +38,7 @@ class RunningOperator:
         self._kept: Any = self._tables["kept"]
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
-        columns = [batch.key] if batch.key is not None else [batch.table.column(c) for c in self._node.key.columns]
-        groups = group(columns, len(batch))
+        groups = group(key_arrays(batch, self._node.key), len(batch))
         firsts = batch.take(groups.first)
         keys = list(keys_of(firsts, self._node.key))
         partial = self._aggregation.partial(batch.table, groups.codes, len(groups))
@@ -49,7 +48,7 @@ class RunningOperator:
             self._kept.set(row)
         last = np.empty(len(groups), np.int64)
         last[groups.codes] = np.arange(len(batch))
-        shown = [firsts.key] if firsts.key is not None else [firsts.table.column(c) for c in self._node.key.columns]
+        shown = key_arrays(firsts, self._node.key)
         table = pa.Table.from_arrays([*shown, *self._aggregation.result(merged)], schema=self._node.schema.arrow)
         order = np.argsort(last, kind="stable")
         emit(None, Batch(table, batch.timestamps[last]).take(order))

@@ -16,7 +16,7 @@ from headwater.batch import Batch
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Codes, group
-from headwater.operators.keys import keys_of
+from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.window.slicing import is_in_any_order
 from headwater.rows import decode
 from headwater.triggers import EventTimeTrigger
@@ -45,8 +45,7 @@ class Bursts:
 
     def of(self, batch: Batch) -> Iterator[Burst]:
         """The bursts, by the first rows of their keys and then by time."""
-        columns = [batch.key] if batch.key is not None else [batch.table.column(c) for c in self._node.key.columns]
-        groups = group(columns, len(batch))
+        groups = group(key_arrays(batch, self._node.key), len(batch))
         order = np.lexsort((batch.timestamps, groups.codes))
         codes, times = groups.codes[order], batch.timestamps[order]
         begins = np.ones(len(order), np.bool_)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,8 @@ from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps
 from headwater.errors import RowError
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.grouping import group
+from headwater.operators.grouping import Groups, group
+from headwater.operators.keys import key_arrays
 from headwater.triggers import EventTimeTrigger
 from headwater.windows import SlicedAssigner, Sliding, WindowAssigner
 
@@ -81,14 +81,17 @@ class Slicer:
             raise RowError.no_event_time(self._step)
         return timestamps - (timestamps - self._assigner.offset_ms) % self._assigner.slice_ms
 
+    def groups(self, batch: Batch, starts: Timestamps) -> Groups:
+        """The rows by slice and key, slices in order."""
+        codes = np.unique(starts, return_inverse=True)[1].astype(np.int64)
+        return group(key_arrays(batch, self._node.key), len(batch), codes)
+
     def slice(self, batch: Batch, starts: Timestamps) -> Sliced:
         """The rows as accumulators."""
-        columns = self._key_columns(batch)
-        codes = np.unique(starts, return_inverse=True)[1].astype(np.int64)
-        groups = group(columns, len(batch), codes)
+        groups = self.groups(batch, starts)
         partial = self.aggregation.partial(batch.table, groups.codes, len(groups))
         first = pa.array(groups.first)
-        keys = [flat(column.take(first)) for column in columns]
+        keys = [flat(column.take(first)) for column in key_arrays(batch, self._node.key)]
         table = pa.Table.from_arrays([*keys, *partial.columns], schema=self.schema)
         return Sliced(table, starts[groups.first], np.bincount(groups.codes, minlength=len(groups)))
 
@@ -106,11 +109,6 @@ class Slicer:
         np.add.at(rows, groups.codes, batch.table.column(_ROWS).to_numpy())
         return Sliced(table, batch.timestamps[groups.first], rows)
 
-    def _key_columns(self, batch: Batch) -> list[Any]:
-        if batch.key is not None:
-            return [batch.key]
-        return [batch.table.column(name) for name in self._node.key.columns]
-
 
 class WindowCombiner:
     """Combines rows on their way to a sliced window, where that makes them fewer."""
@@ -122,8 +120,7 @@ class WindowCombiner:
         """The batch as accumulators; None when that would not pay. Depends on the batch alone."""
         starts = self._slicer.starts(batch.timestamps)
         sample = min(len(batch), _SAMPLE_ROWS)
-        seen = self._slicer.slice(batch.slice(0, sample), starts[:sample])
-        if len(seen.starts) * _PAYS > sample:
+        if len(self._slicer.groups(batch.slice(0, sample), starts[:sample])) * _PAYS > sample:
             return None
         sliced = self._slicer.slice(batch, starts)
         table = sliced.table.append_column(_ROWS, pa.array(sliced.rows, pa.int64()))

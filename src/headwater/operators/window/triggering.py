@@ -10,7 +10,6 @@ from headwater.descriptors import StateDeclaration
 from headwater.operators.window.scope import Scope, ScopeTimers
 from headwater.schema import Schema
 from headwater.state.memory import Cursor, KeyTable, open_states
-from headwater.state.table import StateTable
 from headwater.triggers import Trigger, TriggerContext
 from headwater.windows import Window
 
@@ -66,9 +65,6 @@ class TriggerHost:
         self.trigger.clear(self.context)
         for handle in self._handles:
             handle.clear()
-
-    def named_tables(self) -> dict[str, StateTable]:
-        return self.tables
 
 
 def _tree(trigger: Trigger) -> Iterator[Trigger]:
