@@ -152,11 +152,21 @@ def stateless(stream: Stream) -> dict[str, Stream]:
     return {"main": many.filter(lambda r: r.n != 1).map(lambda r: (r.k + "!", r.n)), "none": stream.where("n > 1000")}
 
 
+def by_letter(key: str, parallelism: int) -> int:
+    return "ab".index(key) % parallelism
+
+
+def by_sign(is_negative: bool, parallelism: int) -> int:
+    return 0 if is_negative else parallelism - 1
+
+
 def partitioning(stream: Stream) -> dict[str, Stream]:
     return {
         "main": running(stream.rebalance().map(lambda r: r)),
         "everywhere": stream.broadcast().map(lambda r: r),
         "first": running(stream.global_().filter(lambda r: True), "first"),
+        "chosen": running(stream.partition_custom(by_letter, "k").map(lambda r: r), "chosen"),
+        "by_sign": stream.partition_custom(by_sign, lambda r: r.n < 0, type="boolean").where("n <> 3"),
     }
 
 

@@ -44,6 +44,9 @@ class Key:
 
 NO_KEY = Key((), None, pa.bool_())
 
+Partitioner = Callable[[Any, int], int]
+"""Gets a key and the number of subtasks; gives the subtask, counted from 0."""
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -51,13 +54,19 @@ class Exchange:
 
     kind: str
     key: Key | None = None
+    partitioner: Partitioner | None = None
+    """For 'custom': chooses the subtask by the key."""
 
     @property
     def moves(self) -> bool:
         return self.kind != "forward"
 
     def describe(self) -> str:
-        return f"key_by({self.key.describe()})" if self.key else self.kind
+        if self.key is None:
+            return self.kind
+        if self.partitioner is not None:
+            return f"partition_custom({_name_of(self.partitioner)}, {self.key.describe()})"
+        return f"key_by({self.key.describe()})"
 
 
 FORWARD = Exchange("forward")

@@ -114,7 +114,6 @@ class _Entry:
         self.node = node
         self.uid = plan.graph.uid(node)
         self._channel = f"{self.uid}/{subtask}"
-        self._subtask = subtask
         self._valve = Valve()
         self.operator: Operator
         if node.is_stateful:
@@ -144,7 +143,7 @@ class _Entry:
             rows_out += len(batch)
             outlet.emit(tag, batch)
 
-        outlet.begin(facts, self._channel, self._subtask)
+        outlet.begin(facts, self._channel)
         before = StepTime(standing, facts.now_ms)
         operator = self.operator
         rows_in = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -134,25 +134,7 @@ class Stream:
 
         `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
         """
-        columns = tuple(k for k in key if isinstance(k, str))
-        functions = [k for k in key if not isinstance(k, str)]
-        if not key or (functions and (columns or len(functions) > 1)):
-            raise GraphError.bad_argument("key_by", "needs column names or one function", key, "write key_by('user')")
-        if functions:
-            if type is None:
-                raise GraphError.bad_argument(
-                    "key_by",
-                    "needs the type of a function's result",
-                    functions[0],
-                    "add type='string' or another DDL type",
-                )
-            spec = Key((), _callable("key_by", functions[0]), parse_type(type))
-        else:
-            fields = [self.schema.field(column) for column in columns]
-            dtype = fields[0].type if len(fields) == 1 else pa.struct([pa.field(f.name, f.type) for f in fields])
-            spec = Key(columns, None, dtype)
-        if not is_key_type(spec.type):
-            raise StateError.bad_key_type("key_by", spec.type)
+        spec = self._key("key_by", key, type)
         return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
@@ -161,8 +143,27 @@ class Stream:
         return WindowedStream(KeyedStream(self._env, edges, self.schema, NO_KEY), windows)
 
     def rebalance(self) -> Stream:
-        """Spread the rows evenly over the subtasks."""
+        """Deal the rows out evenly over the subtasks, in turn: what evens out splits or keys of uneven size."""
         return Stream(self._env, self._moved(Exchange("rebalance")), self.schema)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int],
+        by: str | Sequence[str] | Callable[[Any], Any],
+        *,
+        type: str | None = None,  # noqa: A002
+    ) -> Stream:
+        """Send each row to the subtask that `partitioner(key, parallelism)` gives, counted from 0.
+
+        `by` says what the key is, as for `key_by`: a column, several, or a function with the type of its result. The
+        partitioner is called once for each key of a batch, and must give the same for a key wherever it runs.
+
+        `partition_custom(lambda shard, n: shard % n, by="shard")`
+        """
+        step = "partition_custom"
+        given = tuple(by) if isinstance(by, list | tuple) else (by,)
+        exchange = Exchange("custom", self._key(step, given, type), _callable(step, partitioner))
+        return Stream(self._env, self._moved(exchange), self.schema)
 
     def broadcast(self) -> Stream:
         """Send every row to every subtask."""
@@ -194,6 +195,27 @@ class Stream:
 
     def _or_same(self, schema: SchemaLike | None) -> Schema:
         return self.schema if schema is None else Schema.of(schema)
+
+    def _key(self, step: str, given: Sequence[Any], type: str | None) -> Key:  # noqa: A002
+        columns = tuple(k for k in given if isinstance(k, str))
+        functions = [k for k in given if not isinstance(k, str)]
+        if not given or (functions and (columns or len(functions) > 1)):
+            raise GraphError.bad_argument(
+                step, "needs column names or one function", given, "name a column, such as 'user'"
+            )
+        if functions:
+            if type is None:
+                raise GraphError.bad_argument(
+                    step, "needs the type of a function's result", functions[0], "add type='string' or another DDL type"
+                )
+            key = Key((), _callable(step, functions[0]), parse_type(type))
+        else:
+            fields = [self.schema.field(column) for column in columns]
+            dtype = fields[0].type if len(fields) == 1 else pa.struct([pa.field(f.name, f.type) for f in fields])
+            key = Key(columns, None, dtype)
+        if not is_key_type(key.type):
+            raise StateError.bad_key_type(step, key.type)
+        return key
 
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
         return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)

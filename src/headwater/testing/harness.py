@@ -53,6 +53,7 @@ class Harness:
         self._outlet = Outlet.behind(plan, plan.sources()[0])
         self._out_schema = stream.schema
         self._now_ms, self._epoch, self._watermark_ms = 0, 0, MIN_TIMESTAMP
+        self._given = 0
         self._rows: list[Any] = []
         self._side: dict[str, list[Any]] = {}
 
@@ -89,6 +90,7 @@ class Harness:
             "format": _FORMAT,
             "now_ms": self._now_ms,
             "epoch": self._epoch,
+            "given": self._given,
             "watermark_ms": self._watermark_ms,
             "hosts": {place: base64.b64encode(record).decode() for place, record in hosts.items()},
         }
@@ -104,7 +106,7 @@ class Harness:
         if content["format"] != _FORMAT or len(content["hosts"]) != len(harness._cluster.hosts):
             raise ChangelogError.bad_blob("the snapshot was taken of another program, parallelism or version")
         harness._now_ms, harness._epoch = content["now_ms"], content["epoch"]
-        harness._watermark_ms = content["watermark_ms"]
+        harness._given, harness._watermark_ms = content["given"], content["watermark_ms"]
         for place, encoded in content["hosts"].items():
             level, subtask = map(int, place.split("/"))
             record = base64.b64decode(encoded)
@@ -116,9 +118,10 @@ class Harness:
 
     def _run(self, batch: Batch | None) -> None:
         outlet = self._outlet
-        outlet.begin(EpochFacts(self._epoch, self._now_ms), "harness/0", 0)
+        outlet.begin(EpochFacts(self._epoch, self._now_ms), "harness/0", self._given)
         self._epoch += 1
         if batch is not None:
+            self._given += len(batch)
             outlet.emit(None, batch)
         payloads = outlet.finish(self._watermark_ms)
         self._keep(Outcome(sink_batches=outlet.sink_batches, unread=outlet.unread))
