@@ -193,6 +193,10 @@ class StateError(HeadwaterError):
         )
 
     @classmethod
+    def read_only(cls, name: str) -> StateError:
+        return cls(f"operator state {name!r} can be read in open and not changed; change it in process or restored")
+
+    @classmethod
     def declared_twice(cls, step: str, name: str) -> StateError:
         return cls(f"step {step!r} declares the state {name!r} twice; give one of them another name")
 

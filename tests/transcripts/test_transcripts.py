@@ -112,6 +112,29 @@ class Split(hw.ProcessFunction):
             yield event
 
 
+class Parcels(hw.ProcessFunction):
+    """Holds numbers back until there are three; `open` counts those it finds, as a restart would."""
+
+    held = hw.OperatorListState("bigint")
+    sent = hw.UnionListState("struct<k:string,n:bigint>")
+    small = hw.OutputTag("small", "n long")
+
+    def open(self) -> None:
+        self.count = len(self.held.get())
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        if ctx.timestamp is not None and ctx.timestamp <= ctx.watermark:
+            ctx.output(self.small, (event.n,))
+            return
+        self.held.add(event.n)
+        self.count += 1
+        if self.count == 3:
+            self.sent.add_all([(event.k, n) for n in self.held.get()])
+            yield ctx.now, str([tuple(parcel) for parcel in self.sent.get()])
+            self.held.clear()
+            self.count = 0
+
+
 NUMBERS = "k string, n long"
 
 
@@ -170,9 +193,14 @@ def partitioning(stream: Stream) -> dict[str, Stream]:
     }
 
 
+def operator_state(stream: Stream) -> dict[str, Stream]:
+    parcels = stream.global_().process(Parcels(), "now long, sent string")
+    return {"main": parcels, "small": parcels.side_output(Parcels.small)}
+
+
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
-    for program in (timers, states, side_outputs, branches, unions, chained, stateless, partitioning)
+    for program in (timers, states, side_outputs, branches, unions, chained, stateless, partitioning, operator_state)
 }
 PROGRAMS |= window_programs.PROGRAMS | trigger_programs.PROGRAMS
 

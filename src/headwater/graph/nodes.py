@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headwater.aggregates import Aggregate
 from headwater.connectors.contract import Sink, Source
-from headwater.descriptors import StateDeclaration
+from headwater.descriptors import OperatorListState, StateDeclaration
 from headwater.evictors import Evictor
 from headwater.functions import (
     AggregateFunction,
@@ -69,7 +69,7 @@ class Exchange:
         return f"key_by({self.key.describe()})"
 
 
-FORWARD = Exchange("forward")
+FORWARD, REBALANCE = Exchange("forward"), Exchange("rebalance")
 
 
 @dataclass(frozen=True)
@@ -184,6 +184,19 @@ class ProcessNode(Node):
 
 
 @dataclass(frozen=True)
+class StatefulProcessNode(Node):
+    """A process function with operator state; without a key."""
+
+    operation: ClassVar[str] = "stateful_process"
+    is_stateful: ClassVar[bool] = True
+    function: ProcessFunction = None  # type: ignore[assignment]
+    states: tuple[OperatorListState, ...] = ()
+
+    def kept(self) -> dict[str, Any]:
+        return {"states": _declared(self.states)}
+
+
+@dataclass(frozen=True)
 class KeyedProcessNode(Node):
     """A keyed process function with its state declarations."""
 
@@ -194,7 +207,7 @@ class KeyedProcessNode(Node):
     key: Key = None  # type: ignore[assignment]
 
     def kept(self) -> dict[str, Any]:
-        return {"states": _declared(self.states)}
+        return {"key": _keyed(self.key), "states": _declared(self.states)}
 
 
 @dataclass(frozen=True)
@@ -208,7 +221,11 @@ class RunningNode(Node):
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
 
     def kept(self) -> dict[str, Any]:
-        return {"aggregates": _named(self.aggregates), "rows": self.input_schema.ddl()}
+        return {
+            "key": _keyed(self.key),
+            "aggregates": _named(self.aggregates),
+            "rows": self.input_schema.ddl(),
+        }
 
 
 @dataclass(frozen=True)
@@ -248,6 +265,7 @@ class WindowNode(Node):
 
     def kept(self) -> dict[str, Any]:
         return {
+            "key": _keyed(self.key),
             "windows": self.assigner.describe(),
             "trigger": self.trigger.describe(),
             "rows": self.input_schema.ddl(),
@@ -272,7 +290,11 @@ class SinkNode(Node):
     sink: Sink = None  # type: ignore[assignment]
 
 
-def _declared(states: tuple[StateDeclaration, ...]) -> dict[str, list[str]]:
+def _keyed(key: Key) -> str:
+    return f"{key.describe()}: {type_ddl(key.type)}"
+
+
+def _declared(states: Sequence[StateDeclaration]) -> dict[str, list[str]]:
     return {state.name: [state.kind, *(type_ddl(dtype) for _, dtype in state.columns())] for state in states}
 
 

@@ -9,6 +9,7 @@ from headwater.graph.nodes import Node, WindowNode
 from headwater.operators.contract import Combiner, Operator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
+from headwater.operators.stateful_process import StatefulProcessOperator
 from headwater.operators.window import window_operator
 from headwater.operators.window.slicing import combiner_of
 from headwater.rows import Row
@@ -17,6 +18,7 @@ from headwater.schema import Schema
 _OPERATORS: dict[str, Callable[[Any, str, type[Row]], Operator]] = {
     "keyed_process": KeyedProcessOperator,
     "running": RunningOperator,
+    "stateful_process": StatefulProcessOperator,
     "window": window_operator,
 }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,13 +12,14 @@ import pyarrow as pa
 from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
-from headwater.descriptors import declared_states
+from headwater.descriptors import keyed_states, operator_states
 from headwater.errors import GraphError, SchemaError, StateError
 from headwater.expressions import compile_select, compile_where
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
 from headwater.graph.nodes import (
     FORWARD,
     NO_KEY,
+    REBALANCE,
     Edge,
     Exchange,
     FilterNode,
@@ -32,6 +33,7 @@ from headwater.graph.nodes import (
     RunningNode,
     SelectNode,
     SinkNode,
+    StatefulProcessNode,
     WhereNode,
 )
 from headwater.schema import Schema, SchemaLike, parse_type
@@ -69,7 +71,10 @@ class Stream:
         return self._add(FilterNode, "filter", self.schema, function=_callable("filter", function))
 
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
-        """A `ProcessFunction`, which may write side outputs."""
+        """A `ProcessFunction`, which may write side outputs and have operator state.
+
+        With state it runs on every subtask, and rows that no exchange brings there are dealt out evenly.
+        """
         if isinstance(function, KeyedProcessFunction):
             raise GraphError.needs_keyed(name or _snake(function), type(self).__name__)
         if not isinstance(function, ProcessFunction):
@@ -79,7 +84,13 @@ class Stream:
                 function,
                 "pass an instance",
             )
-        return self._add(ProcessNode, name or _snake(function), Schema.of(schema), function=function)
+        step = name or _snake(function)
+        states = tuple(operator_states(function, step))
+        if not states:
+            return self._add(ProcessNode, step, Schema.of(schema), function=function)
+        edges = tuple(edge if edge.exchange.moves else replace(edge, exchange=REBALANCE) for edge in self._edges)
+        moved = Stream(self._env, edges, self.schema)
+        return moved._add(StatefulProcessNode, step, Schema.of(schema), function=function, states=states)
 
     # -- batches ----------------------------------------------------------------------------------------------------
 
@@ -144,7 +155,7 @@ class Stream:
 
     def rebalance(self) -> Stream:
         """Deal the rows out evenly over the subtasks, in turn: what evens out splits or keys of uneven size."""
-        return Stream(self._env, self._moved(Exchange("rebalance")), self.schema)
+        return Stream(self._env, self._moved(REBALANCE), self.schema)
 
     def partition_custom(
         self,
@@ -218,7 +229,7 @@ class Stream:
         return key
 
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
-        return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)
+        return tuple(replace(edge, exchange=exchange) for edge in self._edges)
 
     def _add(self, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
         graph = self._env.graph
@@ -255,7 +266,7 @@ class KeyedStream(Stream):
             return super().process(function, schema, name=name)
         if not isinstance(function, KeyedProcessFunction):
             raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
-        states = tuple(declared_states(function, step))
+        states = tuple(keyed_states(function, step))
         return self._add(KeyedProcessNode, step, Schema.of(schema), function=function, states=states, key=self.key)
 
     def agg(self, **aggregates: Any) -> Step:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
-from headwater.descriptors import ReducingState, declared_states
+from headwater.descriptors import ReducingState, keyed_states
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.evictors import Evictor
@@ -222,7 +222,7 @@ class WindowedStream:
     def _process_states(self, process: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(process, ProcessWindowFunction):
             raise GraphError.bad_argument(name, "needs a hw.ProcessWindowFunction", process, "pass an instance")
-        states = tuple(declared_states(process, name))
+        states = tuple(keyed_states(process, name))
         if self._assigner.merges and any(state.is_per_window for state in states):
             raise GraphError.bad_argument(
                 name, "cannot keep per-window state in windows that merge", type(process).__name__, "keep it per key"
