@@ -13,10 +13,12 @@ from tests.transcripts import trigger_programs, window_programs
 
 import headwater as hw
 from headwater.streams.stream import Stream
-from headwater.testing.transcript import CRASHES, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
+from headwater.testing.transcript import CRASHES, RESCALE, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 
 FILES = sorted(Path(__file__).parent.rglob("*.yaml"))
 CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
+BY_SUBTASK = {"partitioning", "operator_state"}
+"""The transcripts of programs that show how many subtasks there are."""
 OUT = "k string, what string"
 
 
@@ -214,6 +216,12 @@ def transcript(request: pytest.FixtureRequest) -> Transcript:
 @pytest.mark.parametrize("slicing", SLICINGS)
 def test_a_transcript_holds_on_the_harness(transcript: Transcript, slicing: str, crash: str) -> None:
     run_on_harness(transcript, PROGRAMS[transcript.program], slicing=slicing, crash=crash)
+
+
+@pytest.mark.parametrize("slicing", ["one row", "all at once"])
+@pytest.mark.parametrize("transcript", sorted(set(CONTENTS) - BY_SUBTASK), indirect=True)
+def test_a_transcript_holds_while_the_parallelism_changes(transcript: Transcript, slicing: str) -> None:
+    run_on_harness(transcript, PROGRAMS[transcript.program], slicing=slicing, crash=RESCALE)
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from headwater.rows import decode
+from headwater.state.spread import BY_KEY, Spread, Subtasks
 from headwater.state.table import PUT, REMOVE, KeyedLayout
 
 EVENT, PROCESSING = "event", "processing"
+
+
+class InOneOrder:
+    """Timers of several subtasks, dealt out by another spread under numbers that are unique among all.
+
+    The order of registration stays; timers of different subtasks with the same number go in the order of these.
+    """
+
+    def __init__(self, spread: Spread) -> None:
+        self._spread = spread
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        together = pa.concat_tables(tables)
+        ordered = together.take(pa.array(np.argsort(together["registration"].to_numpy(), kind="stable")))
+        place = ordered.column_names.index("registration")
+        numbers = pa.array(range(len(ordered)), pa.int64())
+        return self._spread.deal([ordered.set_column(place, ordered.schema.field(place), numbers)], to)
 
 
 class TimerQueue:
@@ -21,9 +40,10 @@ class TimerQueue:
     queue was rebuilt; it is stored with the timer.
     """
 
-    def __init__(self, step: str, domain: str, key: pa.DataType) -> None:
+    def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread = BY_KEY) -> None:
         columns = [("timestamp", pa.int64()), ("registration", pa.int64())]
         self._layout = KeyedLayout(step, f"@timers.{domain}", key, columns)
+        self.spread: Spread = InOneOrder(spread)
         self.next_registration = 0
         self.clear_all()
 
@@ -32,6 +52,10 @@ class TimerQueue:
         self._heap: list[tuple[int, int, Any]] = []
         self._added: dict[tuple[int, Any], int] = {}
         self._removed: dict[tuple[int, Any], None] = {}
+
+    def number_from(self, number: int) -> None:
+        """Number timers from here on, and never as one that is there."""
+        self.next_registration = max(self.next_registration, number)
 
     def register(self, timestamp: int, key: Any) -> None:
         timer = (timestamp, key)
@@ -81,6 +105,7 @@ class TimerQueue:
         for op, key, timestamp, number in zip(*columns, strict=True):
             if op == PUT:
                 self._timers[timestamp, key] = number
+                self.number_from(number + 1)
                 heapq.heappush(self._heap, (timestamp, number, key))
             else:
                 self._timers.pop((timestamp, key), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,11 @@ class KeyedProcessOperator:
         return {"registrations": [self._event.next_registration, self._processing.next_registration]}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
-        self._event.next_registration, self._processing.next_registration = meta["registrations"]
+        for queue, number in zip((self._event, self._processing), meta["registrations"], strict=True):
+            queue.number_from(number)
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {"registrations": [max(numbers) for numbers in zip(*(m["registrations"] for m in metas), strict=True)]}
 
     def reset(self) -> None:
         for table in self._tables.values():
@@ -181,6 +186,9 @@ class PassOperator:
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         """There is nothing to take over."""
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {}
 
     def reset(self) -> None:
         """There is nothing to forget."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 from headwater.batch import Batch
@@ -83,6 +84,9 @@ class StatefulProcessOperator:
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._moved_to = tuple(meta["moved_to"]) if meta else None
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {"moved_to": [subtask, parallelism]}
 
     def reset(self) -> None:
         for table in self._lists.values():

@@ -67,6 +67,14 @@ class LevelHost:
                 entry.run(arrived, facts, outcome)
         return outcome
 
+    def operators(self) -> dict[str, Operator]:
+        """The operators by uid, in the order of the graph."""
+        return {entry.uid: entry.operator for entry in self._entries}
+
+    def tables(self) -> dict[tuple[str, str], StateTable]:
+        """All state, by uid and name."""
+        return {(entry.uid, name): table for entry in self._entries for name, table in entry.tables().items()}
+
     def reset(self) -> None:
         for entry in self._entries:
             entry.reset()
@@ -74,7 +82,7 @@ class LevelHost:
 
     def apply(self, record: bytes) -> None:
         meta, sections = changelog.unpack(record)
-        tables = {(entry.uid, name): table for entry in self._entries for name, table in entry.tables().items()}
+        tables = self.tables()
         for uid, name, section in sections:
             tables[uid, name].apply(section)
         for entry in self._entries:

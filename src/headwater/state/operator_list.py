@@ -5,13 +5,15 @@ They are keyed lists under one key, which is null, so that appending to a long l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from headwater.descriptors import OperatorListState
 from headwater.errors import StateError
 from headwater.state.memory import Cursor, Entry, KeyTable, MemoryList
+from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout
 
 _KEY, _KEY_TYPE = None, pa.bool_()
@@ -34,6 +36,31 @@ class SubtaskCursor(Cursor):
         """Point at the entry as it is now."""
         self.entry = self._table.entry(_KEY)
         self.is_behind = False
+
+
+class Evenly:
+    """The elements of all lists, in the order of subtasks and then of places, are dealt out in turn."""
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        together = pa.concat_tables(tables)
+        turns = np.arange(len(together)) % to.count
+        return [_as_list(together.filter(pa.array(turns == subtask))) for subtask in range(to.count)]
+
+
+class ToAll:
+    """Every subtask gets the elements of all lists, in the order of subtasks and then of places."""
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        return [_as_list(pa.concat_tables(tables))] * to.count
+
+
+def _as_list(elements: pa.Table) -> pa.Table:
+    """The elements as one list: their places are numbered anew."""
+    place = elements.column_names.index("index")
+    return elements.set_column(place, elements.schema.field(place), pa.array(range(len(elements)), pa.int64()))
+
+
+_SPREADS: dict[str, Spread] = {"operator_list": Evenly(), "union_list": ToAll()}
 
 
 class OperatorList(MemoryList):
@@ -69,6 +96,7 @@ def open_operator_states(
     cursor = SubtaskCursor(table)
     handles = {}
     for index, declaration in enumerate(declarations):
-        layout = KeyedLayout(step, declaration.name, _KEY_TYPE, declaration.columns())
+        spread = _SPREADS[declaration.kind]
+        layout = KeyedLayout(step, declaration.name, _KEY_TYPE, declaration.columns(), spread)
         handles[declaration.name] = OperatorList(declaration, table, index, cursor, layout)
     return cursor, handles

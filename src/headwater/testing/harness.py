@@ -23,6 +23,7 @@ from headwater.runtime.host import Outcome
 from headwater.runtime.local import LocalCluster
 from headwater.runtime.outlet import Outlet
 from headwater.runtime.payload import EpochFacts
+from headwater.runtime.rescale import Place, rescale
 from headwater.schema import Schema, SchemaLike
 from headwater.state.changelog import Head, catch_up
 from headwater.state.keys import DEFAULT_KEY_GROUPS
@@ -100,20 +101,22 @@ class Harness:
     def restore(
         cls, build: Callable[[Stream], Stream], schema: SchemaLike, snapshot: bytes, *, parallelism: int = 1
     ) -> Harness:
-        """A harness of the same program that goes on from a snapshot."""
+        """A harness of the same program that goes on from a snapshot, which may be one of another parallelism."""
         content = json.loads(snapshot)
         harness = cls(build, schema, parallelism=parallelism)
-        if content["format"] != _FORMAT or len(content["hosts"]) != len(harness._cluster.hosts):
-            raise ChangelogError.bad_blob("the snapshot was taken of another program, parallelism or version")
+        cluster = harness._cluster
+        records = {_place(name): base64.b64decode(record) for name, record in content["hosts"].items()}
+        if content["format"] != _FORMAT or {level for level, _ in records} != {level for level, _ in cluster.hosts}:
+            raise ChangelogError.bad_blob("the snapshot was taken of another program or version")
+        if records.keys() != cluster.hosts.keys():
+            records = rescale(records, cluster.plan)
         harness._now_ms, harness._epoch = content["now_ms"], content["epoch"]
         harness._given, harness._watermark_ms = content["given"], content["watermark_ms"]
-        for place, encoded in content["hosts"].items():
-            level, subtask = map(int, place.split("/"))
-            record = base64.b64decode(encoded)
-            store = harness._cluster.stores[level, subtask]
+        for place, record in records.items():
+            store = cluster.stores[place]
             store.write(1, "restored", record)
             store.set_head(Head(1, "restored", 1, len(record), 0))
-            catch_up(harness._cluster.hosts[level, subtask], store, f"snapshot of {place}")
+            catch_up(cluster.hosts[place], store, f"snapshot of {place}")
         return harness
 
     def _run(self, batch: Batch | None) -> None:
@@ -134,6 +137,11 @@ class Harness:
         for tag, batches in outcome.unread.items():
             for batch in batches:
                 self._side.setdefault(tag, []).extend(_timed_rows(batch))
+
+
+def _place(name: str) -> Place:
+    level, subtask = map(int, name.split("/"))
+    return level, subtask
 
 
 def _timed_rows(batch: Batch) -> Iterator[Any]:

@@ -45,6 +45,9 @@ MAIN = "main"
 SLICINGS: dict[str, int | None] = {"all at once": None, "one row": 1, "pairs": 2}
 CRASHES = ("never", "snapshot", "rebuild")
 """Between any two actions: nothing; a snapshot restored elsewhere; working copies lost and rebuilt from deltas."""
+RESCALE = "rescale"
+"""Between any two actions: a snapshot restored on another number of subtasks. For programs that promise the same on any."""
+_MOST_SUBTASKS = 4
 
 _OUTPUT = "output-"
 _AT, _MARK, _IS_ROW = "hw_at", "hw_mark", "hw_is_row"
@@ -97,7 +100,8 @@ def run_on_harness(transcript: Transcript, program: Program, *, slicing: str = "
             player.play(epoch)
         joined = pending if kind == "watermark" and SLICINGS[slicing] is None else []
         if kind == "expect":
-            _compare(content, player.take(), transcript, f"action {number + 1}")
+            ordered = transcript.ordered and crash != RESCALE
+            _compare(content, player.take(), transcript, f"action {number + 1}", ordered=ordered)
         elif kind == "crash":
             player.crash("snapshot")
         else:
@@ -163,10 +167,11 @@ class _Player(Harness):
     def crash(self, how: str) -> None:
         """Lose every working copy and get it back."""
         cluster = self._cluster
-        if how == "snapshot":
-            other = Harness.restore(
-                self._build, self._transcript.schema, self.snapshot(), parallelism=self._transcript.parallelism
-            )
+        if how in ("snapshot", RESCALE):
+            parallelism = cluster.plan.parallelism
+            if how == RESCALE:
+                parallelism = parallelism % _MOST_SUBTASKS + 1
+            other = Harness.restore(self._build, self._transcript.schema, self.snapshot(), parallelism=parallelism)
             self._cluster, self._outlet = other._cluster, other._outlet
         elif how == "rebuild":
             cluster.hosts = {place: LevelHost(cluster.plan, *place) for place in cluster.hosts}

@@ -7,6 +7,7 @@ of the general operator, except that several updates of a window in one epoch co
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class SlicedWindowOperator:
         self._assigner = node.assigner
         self._slicer = Slicer(node, step)
         self._aggregation, self._keys = self._slicer.aggregation, self._slicer.keys
-        self._slices = SliceTable(self._slicer.schema, self._merge, self._expect)
+        self._slices = SliceTable(self._slicer.schema, [key.name for key in self._keys], self._merge, self._expect)
         self._late = LateRows(node, step)
         self.needs_order = not self._slicer.is_in_any_order
         self.reset()
@@ -181,6 +182,9 @@ class SlicedWindowOperator:
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._watermark_ms = meta["watermark_ms"]
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {"watermark_ms": min(meta["watermark_ms"] for meta in metas)}
 
 
 def _only(table: pa.Table, touched: list[pa.Table], width: int) -> pa.Table:
