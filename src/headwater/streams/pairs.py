@@ -1,0 +1,57 @@
+"""Steps with two inputs: what two streams must have in common, and how the step is put into the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater.errors import GraphError
+from headwater.graph.nodes import RIGHT, Edge, Exchange, Key, Node
+from headwater.schema import Schema, type_ddl
+
+if TYPE_CHECKING:
+    from headwater.streams.stream import Step, Stream
+
+
+def check_keyed_alike(left: Stream, right: Stream, step: str) -> None:
+    """Both keyed by keys of one type, or neither: keys of different types would never meet."""
+    if left.key.is_nothing and right.key.is_nothing:
+        return
+    if left.key.is_nothing or right.key.is_nothing:
+        which = "left" if left.key.is_nothing else "right"
+        raise GraphError.bad_argument(
+            step, "needs both streams keyed or neither", f"a {which} one without key", "use key_by on it"
+        )
+    if _plain(left.key) != _plain(right.key):
+        raise GraphError.bad_argument(
+            step,
+            "needs keys of one type on both sides",
+            f"{left.key.describe()}: {type_ddl(left.key.type)} and {right.key.describe()}: {type_ddl(right.key.type)}",
+            "cast one of them with select",
+        )
+
+
+def check_keyed(left: Stream, right: Stream, step: str) -> None:
+    """Both keyed, by keys of one type."""
+    if left.key.is_nothing and right.key.is_nothing:
+        raise GraphError.bad_argument(step, "needs keyed streams", "streams without key", "use key_by on both")
+    check_keyed_alike(left, right, step)
+
+
+def add_pair(left: Stream, right: Stream, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
+    """Add a step with two inputs."""
+    edges = (*_moving(left._edges), *(dataclasses.replace(edge, side=RIGHT) for edge in _moving(right._edges)))
+    return left._add(cls, name, schema, edges, **settings)
+
+
+def _moving(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+    """The edges, spread evenly where nobody said how: two inputs meet on a level of their own."""
+    evenly = Exchange("rebalance")
+    return tuple(edge if edge.exchange.moves else dataclasses.replace(edge, exchange=evenly) for edge in edges)
+
+
+def _plain(key: Key) -> list[pa.DataType]:
+    """The types of a key without names, which need not be the same."""
+    return [field.type for field in key.type] if pa.types.is_struct(key.type) else [key.type]
