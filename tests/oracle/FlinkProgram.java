@@ -74,7 +74,7 @@ abstract class FlinkProgram implements AutoCloseable {
 
     abstract void advance(long newLeft, long newRight) throws Exception;
 
-    /** What is emitted, without its timestamp; the operators of the DataStream API are given functions that emit JSON. */
+    /** What is emitted, without its timestamp. Operators of the DataStream API are given functions that emit JSON. */
     ArrayNode shown(Object value) throws JsonProcessingException {
         return (ArrayNode) JSON.readTree((String) value);
     }

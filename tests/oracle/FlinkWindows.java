@@ -101,7 +101,9 @@ class FlinkWindows {
             case "continuous" -> ContinuousEventTimeTrigger.of(millis(spec, "interval"));
             case "continuous_processing_time" -> ContinuousProcessingTimeTrigger.of(millis(spec, "interval"));
             case "delta" -> DeltaTrigger.of(
-                    spec.get("threshold").asDouble(), GROWTH, FlinkProgram.ROW.createSerializer(new SerializerConfigImpl()));
+                    spec.get("threshold").asDouble(),
+                    GROWTH,
+                    FlinkProgram.ROW.createSerializer(new SerializerConfigImpl()));
             default -> throw new IllegalArgumentException(spec.toString());
         };
         return spec.path("purging").asBoolean() ? PurgingTrigger.of(trigger) : trigger;

@@ -12,9 +12,9 @@ where `late` says whether late rows go to side outputs, and `changelogs` names t
 A regular join deletes only rows that are there, and updates by a pair of -U and +U. A temporal join has versions on
 the right, each from its timestamp on.
 
-Actions are rows `["left", key, value, timestamp]` and `["right", ...]`, with the row kind as a fifth item if the input is
-a changelog; `["watermark", t]` of both inputs, `["watermark_left", t]` and `["watermark_right", t]`; `["clock", t]` and
-`["end"]`. The keys of regular joins may be null.
+Actions are rows `["left", key, value, timestamp]` and `["right", ...]`, with the row kind as one more item if the input
+is a changelog; `["watermark", t]` of both inputs, `["watermark_left", t]` and `["watermark_right", t]`; `["clock", t]`
+and `["end"]`. The keys of regular joins may be null.
 
 Each of the rows in `fired` is, after the step,
 
