@@ -193,6 +193,10 @@ class StateError(HeadwaterError):
         )
 
     @classmethod
+    def no_timers(cls, step: str) -> StateError:
+        return cls(f"step {step!r}: timers belong to keys and its input has none; use key_by before")
+
+    @classmethod
     def declared_twice(cls, step: str, name: str) -> StateError:
         return cls(f"step {step!r} declares the state {name!r} twice; give one of them another name")
 

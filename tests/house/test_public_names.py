@@ -28,6 +28,7 @@ PUBLIC = [
     "Job",
     "JobError",
     "JobStatus",
+    "CoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
     "ListState",
