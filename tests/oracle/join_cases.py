@@ -45,12 +45,14 @@ def interval(random: Random) -> Case:
     scale = random.choice((1, 1, 1, 1000))
     lower, upper = sorted(scale * random.randint(-10, 10) for _ in range(2))
     lower, upper = random.choice(((lower, upper), (lower, upper), (-upper, upper), (lower, lower), (0, 0)))
+    lower, upper = min(lower, upper), max(lower, upper)
+    is_point = upper - lower < 2  # with an exclusive bound there may be nothing between them
     streams = Streams(random, scale, offsets=(lower, upper, -lower, -upper))
     return {
-        "lower": min(lower, upper),
-        "upper": max(lower, upper),
-        "lower_inclusive": random.random() < 0.6,
-        "upper_inclusive": random.random() < 0.6,
+        "lower": lower,
+        "upper": upper,
+        "lower_inclusive": is_point or random.random() < 0.6,
+        "upper_inclusive": is_point or random.random() < 0.6,
         "late": random.random() < 0.7,
         "actions": list(streams.actions(streams.inserts)),
     }
@@ -135,8 +137,8 @@ def temporal(random: Random) -> Case:
 class Streams:
     """Rows of two streams around a time that mostly moves on, and watermarks of each.
 
-    One stream may be empty, or its watermark may stand still. Times come to lie on and beside those of earlier rows,
-    moved by one of `offsets`, or where `near` puts them.
+    One stream may be empty, or its watermark may stand still. Times come to lie on and beside those of earlier rows
+    and watermarks, moved by one of `offsets`, or where `near` puts them.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class Streams:
         sides = ("left", "right") if side == "both" else (side,)
         if all(mark > self._marks[each] for each in sides):
             self._marks |= dict.fromkeys(sides, mark)
+            self._times.append(mark)
             yield ["watermark", mark] if side == "both" else [f"watermark_{side}", mark]
 
     def inserts(self, side: str) -> Iterator[Action]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+import join_program
 import window_program
 
-PROGRAMS: dict[str, ModuleType] = {"windows": window_program}
+PROGRAMS: dict[str, ModuleType] = {"windows": window_program, "interval": join_program}
 
 
 def ways(case: dict[str, Any]) -> tuple[str, ...]:
     """The ways to run a case; each is another path through the operators."""
     return PROGRAMS[case["kind"]].ways(case)
+
+
+def seen(case: dict[str, Any], way: str, flink: dict[str, Any]) -> dict[str, Any]:
+    """What Flink emitted, as that way of running the case can tell it."""
+    return PROGRAMS[case["kind"]].seen(case, way, flink)
 
 
 def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:

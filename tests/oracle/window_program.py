@@ -19,6 +19,11 @@ def ways(case: dict[str, Any]) -> tuple[str, ...]:
     return ("process",) if case["function"] == "list" else ("agg", "aggregate")
 
 
+def seen(case: dict[str, Any], way: str, flink: dict[str, Any]) -> dict[str, Any]:
+    """What Flink emitted, as that way of running the case can tell it: all of it, for every action is an epoch."""
+    return flink
+
+
 def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
     """What a case emits on Headwater, in the form that window_cases.py describes."""
     harness = Harness(lambda stream: build(stream, case, way), "k string, v bigint")
