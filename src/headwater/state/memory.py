@@ -39,6 +39,10 @@ class Cursor:
     """The current key's entry; the key is its first element."""
 
     def __init__(self) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Point at no key."""
         self.entry = _NoEntry()
 
 
@@ -102,6 +106,11 @@ class _Slot:
 
     def _held(self) -> list[Entry]:
         return [entry for entry in self._table.entries.values() if entry[self._value] is not None]
+
+    def entries_by_key(self) -> list[Entry]:
+        """The entries that have this state, in an order that does not depend on how the table came to be."""
+        held = self._held()
+        return [held[place] for place in self._layout.order([entry[0] for entry in held])]
 
     def _load(self, key: Any, value: Any) -> None:
         """Take over a stored value; None removes it."""
