@@ -8,6 +8,7 @@ from headwater.graph.nodes import Node, WindowNode
 from headwater.operators.broadcast_process import BroadcastProcessOperator
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator
+from headwater.operators.join.interval import IntervalJoinOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.window import window_operator
@@ -17,6 +18,7 @@ from headwater.schema import Schema
 _OPERATORS: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
+    "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
     "running": RunningOperator,
     "window": window_operator,
