@@ -248,13 +248,13 @@ def state_of_type(declaration: D, dtype: pa.DataType) -> D:
 
 
 def keyed_states(function: object, step: str) -> list[StateDeclaration]:
-    """The declarations of a function that has a key; it has no operator state."""
+    """The declarations of a function whose state is per key; it has no operator state."""
     states = declared_states(function, step)
     for state in states:
         if isinstance(state, OperatorListState):
             raise GraphError.bad_argument(
                 step,
-                "has a key, so it cannot have operator state",
+                "has operator state, which only a hw.ProcessFunction can have",
                 state.name,
                 "declare a hw.ListState, or use a hw.ProcessFunction",
             )

@@ -6,31 +6,13 @@ import heapq
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from headwater.rows import decode
-from headwater.state.spread import BY_KEY, Spread, Subtasks
+from headwater.state.spread import BY_KEY, InOneOrder, Spread
 from headwater.state.table import PUT, REMOVE, KeyedLayout
 
 EVENT, PROCESSING = "event", "processing"
-
-
-class InOneOrder:
-    """Timers of several subtasks, dealt out by another spread under numbers that are unique among all.
-
-    The order of registration stays; timers of different subtasks with the same number go in the order of these.
-    """
-
-    def __init__(self, spread: Spread) -> None:
-        self._spread = spread
-
-    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
-        together = pa.concat_tables(tables)
-        ordered = together.take(pa.array(np.argsort(together["registration"].to_numpy(), kind="stable")))
-        place = ordered.column_names.index("registration")
-        numbers = pa.array(range(len(ordered)), pa.int64())
-        return self._spread.deal([ordered.set_column(place, ordered.schema.field(place), numbers)], to)
 
 
 class TimerQueue:
@@ -43,7 +25,7 @@ class TimerQueue:
     def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread = BY_KEY) -> None:
         columns = [("timestamp", pa.int64()), ("registration", pa.int64())]
         self._layout = KeyedLayout(step, f"@timers.{domain}", key, columns)
-        self.spread: Spread = InOneOrder(spread)
+        self.spread: Spread = InOneOrder(spread, "registration")
         self.next_registration = 0
         self.clear_all()
 
@@ -112,3 +94,8 @@ class TimerQueue:
 
     def __len__(self) -> int:
         return len(self._timers)
+
+
+def merged_numbers(metas: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The registration numbers to go on from, by domain, of those of several subtasks."""
+    return {"registrations": [max(numbers) for numbers in zip(*(m["registrations"] for m in metas), strict=True)]}

@@ -10,13 +10,13 @@ from headwater.batch import Batch
 from headwater.functions import Context, ProcessFunction
 from headwater.graph.nodes import StatefulProcessNode
 from headwater.operators.contract import Emit, StepTime
+from headwater.operators.keyed import SLICE_ROWS
 from headwater.operators.stateless import ProcessCalls
+from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.rows import Row
 from headwater.state.operator_list import open_operator_states
 from headwater.state.table import StateTable
-
-_SLICE_ROWS = 65_536
 
 
 class StatefulProcessOperator:
@@ -38,8 +38,9 @@ class StatefulProcessOperator:
         self._make_ready()
         context = Context()
         context.watermark, context.now = time.watermark_ms, time.now_ms
-        for start in range(0, len(batch), _SLICE_ROWS):
-            for tag, result in self._calls.run(batch.slice(start, _SLICE_ROWS), context):
+        context.timers = NoTimers(self._step)
+        for start in range(0, len(batch), SLICE_ROWS):
+            for tag, result in self._calls.run(batch.slice(start, SLICE_ROWS), context):
                 emit(tag, result)
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:

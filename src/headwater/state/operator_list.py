@@ -70,7 +70,8 @@ class OperatorList(MemoryList):
 
     def _note(self, entry: Entry, stored: int) -> None:
         if self._cursor.is_read_only:
-            raise StateError.read_only(self._layout.name)
+            rule = f"operator state {self._layout.name!r} can be read in open and not changed"
+            raise StateError.misused(self._layout.step, rule, "change it in process or restored")
         super()._note(entry, stored)
 
     def apply(self, changes: pa.Table) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from headwater.state.keys import key_groups, subtasks_of
@@ -57,5 +58,31 @@ class ToFirst:
         return [together, *[together.slice(0, 0)] * (to.count - 1)]
 
 
+class InOneOrder:
+    """Rows that each subtask has numbered, dealt out by another spread under numbers that are unique among all.
+
+    The order of numbers stays; rows of different subtasks with the same number go in the order of these.
+    """
+
+    def __init__(self, spread: Spread, numbers: str) -> None:
+        self._spread, self._numbers = spread, numbers
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        together = pa.concat_tables(tables)
+        ordered = together.take(pa.array(np.argsort(together[self._numbers].to_numpy(), kind="stable")))
+        place = ordered.column_names.index(self._numbers)
+        numbers = pa.array(range(len(ordered)), pa.int64())
+        return self._spread.deal([ordered.set_column(place, ordered.schema.field(place), numbers)], to)
+
+
 BY_KEY: Spread = ByKey(lambda table: table["key"])
 TO_FIRST: Spread = ToFirst()
+
+
+def by_columns(names: Sequence[str]) -> Spread:
+    """The spread of rows whose key is made of these columns; without any, all rows have one."""
+    if not names:
+        return TO_FIRST
+    if len(names) == 1:
+        return ByKey(lambda table: table[names[0]])
+    return ByKey(lambda table: table.select(list(names)).combine_chunks().to_struct_array())

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
-from headwater.descriptors import keyed_states, operator_states
-from headwater.errors import GraphError, SchemaError, StateError
+from headwater.descriptors import MapState, keyed_states, operator_states
+from headwater.durations import Duration
+from headwater.errors import GraphError, SchemaError
 from headwater.expressions import compile_select, compile_where
-from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
+from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import (
     FORWARD,
     NO_KEY,
@@ -36,8 +36,12 @@ from headwater.graph.nodes import (
     StatefulProcessNode,
     WhereNode,
 )
-from headwater.schema import Schema, SchemaLike, parse_type
-from headwater.state.keys import is_key_type
+from headwater.schema import Schema, SchemaLike
+from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
+from headwater.streams.connected import ConnectedStreams
+from headwater.streams.joins import add_interval_join
+from headwater.streams.keys import checked_function, key_of
+from headwater.streams.pairs import moving
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
 
 class Stream:
     """A stream of rows. Handles are values: using one twice branches the stream."""
+
+    key: Key = NO_KEY
 
     def __init__(self, env: Environment, edges: tuple[Edge, ...], schema: Schema) -> None:
         self._env, self._edges, self.schema = env, edges, schema
@@ -60,15 +66,17 @@ class Stream:
         >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map(lambda r: {"n": r.n * 10}).collect()
         [Row(n=10), Row(n=20)]
         """
-        return self._add(MapNode, "map", self._or_same(schema), function=_callable("map", function))
+        return self._add(MapNode, "map", self._or_same(schema), function=checked_function("map", function))
 
     def flat_map(self, function: Callable[[Any], Iterable[Any]], schema: SchemaLike | None = None) -> Step:
         """Any number of rows for each row: the function yields them or returns a list."""
-        return self._add(FlatMapNode, "flat_map", self._or_same(schema), function=_callable("flat_map", function))
+        return self._add(
+            FlatMapNode, "flat_map", self._or_same(schema), function=checked_function("flat_map", function)
+        )
 
     def filter(self, function: Callable[[Any], bool]) -> Step:
         """The rows for which the function is true."""
-        return self._add(FilterNode, "filter", self.schema, function=_callable("filter", function))
+        return self._add(FilterNode, "filter", self.schema, function=checked_function("filter", function))
 
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
         """A `ProcessFunction`, which may write side outputs and have operator state.
@@ -76,7 +84,7 @@ class Stream:
         With state it runs on every subtask, and rows that no exchange brings there are dealt out evenly.
         """
         if isinstance(function, KeyedProcessFunction):
-            raise GraphError.needs_keyed(name or _snake(function), type(self).__name__)
+            raise GraphError.needs_keyed(name or name_of(function), type(self).__name__)
         if not isinstance(function, ProcessFunction):
             raise GraphError.bad_argument(
                 "process",
@@ -84,13 +92,12 @@ class Stream:
                 function,
                 "pass an instance",
             )
-        step = name or _snake(function)
+        step = name or name_of(function)
         states = tuple(operator_states(function, step))
         if not states:
             return self._add(ProcessNode, step, Schema.of(schema), function=function)
-        edges = tuple(edge if edge.exchange.moves else replace(edge, exchange=REBALANCE) for edge in self._edges)
-        moved = Stream(self._env, edges, self.schema)
-        return moved._add(StatefulProcessNode, step, Schema.of(schema), function=function, states=states)
+        edges = moving(self._edges)
+        return self._add(StatefulProcessNode, step, Schema.of(schema), edges, function=function, states=states)
 
     # -- batches ----------------------------------------------------------------------------------------------------
 
@@ -122,7 +129,7 @@ class Stream:
             raise GraphError.bad_argument(
                 "map_batches", "needs a timestamp or bigint column for event time", timestamp, f"choose from {result}"
             )
-        function = _callable("map_batches", function)
+        function = checked_function("map_batches", function)
         return self._add(MapBatchesNode, "map_batches", result, function=function, timestamp=timestamp)
 
     # -- shape ------------------------------------------------------------------------------------------------------
@@ -131,8 +138,7 @@ class Stream:
         """This stream and others of the same schema as one."""
         edges = self._edges
         for other in others:
-            if other._env is not self._env:
-                raise GraphError.other_environment("union")
+            self._check_meets(other, "union")
             if other.schema != self.schema:
                 raise SchemaError.does_not_fit(
                     "union", f"schemas differ: '{self.schema}' and '{other.schema}'", "select or map one of them first"
@@ -145,8 +151,35 @@ class Stream:
 
         `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
         """
-        spec = self._key("key_by", key, type)
+        spec = key_of(self.schema, "key_by", key, type)
         return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
+
+    @overload
+    def connect(self, other: Stream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, other: BroadcastStream) -> BroadcastConnectedStreams: ...
+
+    def connect(self, other: Stream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStreams:
+        """This stream and another, of any schema, for one function to read: both keyed, or neither, or the other broadcast.
+
+        >>> env = Environment("doc", engine="local")
+        >>> orders = env.from_rows([{"id": 1}], "id long", name="orders").key_by("id")
+        >>> prices = env.from_rows([(1, 2.5)], "id long, price double", name="prices").key_by("id")
+        >>> class Either(hw.CoProcessFunction):
+        ...     def process_left(self, order, ctx):
+        ...         yield {"saw": f"order {order.id}"}
+        ...
+        ...     def process_right(self, price, ctx):
+        ...         yield {"saw": f"price {price.price}"}
+        >>> orders.connect(prices).process(Either(), "saw string").collect()
+        [Row(saw='order 1'), Row(saw='price 2.5')]
+        """
+        if isinstance(other, BroadcastStream):
+            self._check_meets(other.stream, "connect")
+            return BroadcastConnectedStreams(self, other)
+        self._check_meets(other, "connect")
+        return ConnectedStreams(self, other)
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
@@ -173,12 +206,34 @@ class Stream:
         """
         step = "partition_custom"
         given = tuple(by) if isinstance(by, list | tuple) else (by,)
-        exchange = Exchange("custom", self._key(step, given, type), _callable(step, partitioner))
+        exchange = Exchange("custom", key_of(self.schema, step, given, type), checked_function(step, partitioner))
         return Stream(self._env, self._moved(exchange), self.schema)
 
-    def broadcast(self) -> Stream:
-        """Send every row to every subtask."""
-        return Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+    @overload
+    def broadcast(self) -> Stream: ...
+
+    @overload
+    def broadcast(self, state: MapState, /, *states: MapState) -> BroadcastStream: ...
+
+    def broadcast(self, *states: MapState) -> Stream | BroadcastStream:
+        """Send every row to every subtask. With map states, named ones, give the stream that keeps its rows in them.
+
+        >>> env = Environment("doc", engine="local")
+        >>> limits = hw.MapState("limits", "string", "long")
+        >>> class Over(hw.BroadcastFunction):
+        ...     def process_broadcast(self, row, ctx):
+        ...         ctx.broadcast_state(limits).put(row.what, row.limit)
+        ...
+        ...     def process(self, row, ctx):
+        ...         if row.n > ctx.broadcast_state(limits).get(row.what, 0):
+        ...             yield row
+        >>> rules = env.from_rows([("cpu", 90)], "what string, limit long", name="rules").broadcast(limits)
+        >>> readings = env.from_rows([("cpu", 95), ("cpu", 40)], "what string, n long", name="readings")
+        >>> readings.connect(rules).process(Over(), "what string, n long").collect()
+        [Row(what='cpu', n=95)]
+        """
+        everywhere = Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+        return BroadcastStream(everywhere, states) if states else everywhere
 
     def global_(self) -> Stream:
         """Send every row to the first subtask."""
@@ -207,33 +262,21 @@ class Stream:
     def _or_same(self, schema: SchemaLike | None) -> Schema:
         return self.schema if schema is None else Schema.of(schema)
 
-    def _key(self, step: str, given: Sequence[Any], type: str | None) -> Key:  # noqa: A002
-        columns = tuple(k for k in given if isinstance(k, str))
-        functions = [k for k in given if not isinstance(k, str)]
-        if not given or (functions and (columns or len(functions) > 1)):
-            raise GraphError.bad_argument(
-                step, "needs column names or one function", given, "name a column, such as 'user'"
-            )
-        if functions:
-            if type is None:
-                raise GraphError.bad_argument(
-                    step, "needs the type of a function's result", functions[0], "add type='string' or another DDL type"
-                )
-            key = Key((), _callable(step, functions[0]), parse_type(type))
-        else:
-            fields = [self.schema.field(column) for column in columns]
-            dtype = fields[0].type if len(fields) == 1 else pa.struct([pa.field(f.name, f.type) for f in fields])
-            key = Key(columns, None, dtype)
-        if not is_key_type(key.type):
-            raise StateError.bad_key_type(step, key.type)
-        return key
-
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
         return tuple(replace(edge, exchange=exchange) for edge in self._edges)
 
-    def _add(self, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
+    def _check_meets(self, other: object, step: str) -> None:
+        """Only streams of one job can meet."""
+        if not isinstance(other, Stream):
+            raise GraphError.bad_argument(step, "needs another stream", other, "pass a stream")
+        if other._env is not self._env:
+            raise GraphError.other_environment(step)
+
+    def _add(
+        self, cls: type[Node], name: str, schema: Schema, edges: tuple[Edge, ...] | None = None, **settings: Any
+    ) -> Step:
         graph = self._env.graph
-        node = graph.add(cls(graph.next_id(), name, self._edges, schema, **settings))
+        node = graph.add(cls(graph.next_id(), name, edges or self._edges, schema, **settings))
         return Step(self._env, (Edge(node.id, None, FORWARD),), schema)
 
 
@@ -261,7 +304,7 @@ class KeyedStream(Stream):
 
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
         """A `KeyedProcessFunction`, with state and timers per key. Its uid is its class's name unless given."""
-        step = name or _snake(function)
+        step = name or name_of(function)
         if isinstance(function, ProcessFunction):
             return super().process(function, schema, name=name)
         if not isinstance(function, KeyedProcessFunction):
@@ -287,17 +330,48 @@ class KeyedStream(Stream):
             return [pa.field("key", self.key.type)]
         return [self.schema.field(column) for column in self.key.columns]
 
+    def interval_join(
+        self,
+        other: KeyedStream,
+        between: tuple[Duration, Duration],
+        *,
+        lower_inclusive: bool = True,
+        upper_inclusive: bool = True,
+        late_left: OutputTag | None = None,
+        late_right: OutputTag | None = None,
+        unmatched_left: OutputTag | None = None,
+        unmatched_right: OutputTag | None = None,
+        suffix: str = "_right",
+        name: str = "interval_join",
+    ) -> Step:
+        """Pairs of rows of one key, where the other's event time is between these bounds relative to this one's.
+
+        >>> env = Environment("doc", engine="local")
+        >>> by_ts = hw.Watermarks.monotonous("ts")
+        >>> orders = env.from_rows([(1, 1000)], "id long, ts long", by_ts, name="orders")
+        >>> paid = env.from_rows([(1, 3000), (1, 9000)], "id long, ts long", by_ts, name="paid")
+        >>> orders.key_by("id").interval_join(paid.key_by("id"), between=("0 s", "5 s")).collect()
+        [Row(id=1, ts=1000, ts_right=3000)]
+
+        A pair's time is the later of the two. Rows are kept until the watermark tells that nothing can meet them; those
+        that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
+        counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
+        """
+        return add_interval_join(
+            self,
+            other,
+            between=between,
+            inclusive=(lower_inclusive, upper_inclusive),
+            tags={
+                "late_left": late_left,
+                "late_right": late_right,
+                "unmatched_left": unmatched_left,
+                "unmatched_right": unmatched_right,
+            },
+            suffix=suffix,
+            name=name,
+        )
+
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""
         return WindowedStream(self, windows)
-
-
-def _callable(step: str, function: Any) -> Any:
-    if not callable(function):
-        raise GraphError.bad_argument(step, "needs a function", function, "pass a function or lambda")
-    return function
-
-
-def _snake(function: object) -> str:
-    cls = function if isinstance(function, type) else type(function)
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()

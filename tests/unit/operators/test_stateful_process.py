@@ -55,7 +55,7 @@ def operator(function: hw.ProcessFunction | None = None) -> StatefulProcessOpera
     env = hw.Environment("one", engine="local")
     env.from_rows([], SCHEMA).process(function or Gather(), OUT).sink(hw.connectors.memory())
     node = next(node for node in env.graph if node.is_stateful)
-    made = operator_for(node, "gather", SCHEMA)
+    made = operator_for(node, "gather", [SCHEMA])
     assert isinstance(made, StatefulProcessOperator)
     return made
 
@@ -134,16 +134,20 @@ def test_the_context_knows_time_and_has_side_outputs_but_neither_key_nor_timers(
         seen = hw.OperatorListState("bigint")
 
         def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+            if event.n < 0:
+                ctx.timers.event_time(9)
             ctx.output(tag, event)
-            yield ctx.timestamp, ctx.watermark, ctx.now, hasattr(ctx, "key"), hasattr(ctx, "timers")
+            yield ctx.timestamp, ctx.watermark, ctx.now, hasattr(ctx, "key")
 
-    out = "at long, watermark long, now long, has_key boolean, has_timers boolean"
+    out = "at long, watermark long, now long, has_key boolean"
     harness = Harness(lambda stream: stream.process(Look(), out), "n long")
     harness.watermark(3)
     harness.advance_to(50)
     harness.push((1,), at=8)
-    assert harness.take() == [(8, 3, 50, False, False)]
+    assert harness.take() == [(8, 3, 50, False)]
     assert harness.take(tag) == [(1,)]
+    with pytest.raises(hw.UserCodeError, match=r"step 'look'.*timers belong to keys"):
+        harness.push((-1,))
 
 
 def test_state_must_not_be_changed_in_open() -> None:
@@ -181,6 +185,10 @@ class KeyedWindow(hw.ProcessWindowFunction):
     seen = hw.UnionListState("bigint")
 
 
+class Both(hw.CoProcessFunction):
+    seen = hw.OperatorListState("bigint")
+
+
 class Unkeyed(hw.ProcessFunction):
     total = hw.ValueState("bigint")
 
@@ -191,11 +199,15 @@ def stream() -> hw.Stream:
 
 
 def test_a_keyed_function_has_no_operator_state(stream: hw.Stream) -> None:
-    problem = "step 'keyed' has a key, so it cannot have operator state; got 'seen'; declare a hw.ListState"
+    keyed = stream.key_by("n")
+    problem = "has operator state, which only a hw.ProcessFunction can have; got 'seen'; declare a hw.ListState"
+    with pytest.raises(hw.GraphError, match=f"step 'keyed' {problem}"):
+        keyed.process(Keyed(), "n long")
     with pytest.raises(hw.GraphError, match=problem):
-        stream.key_by("n").process(Keyed(), "n long")
-    with pytest.raises(hw.GraphError, match="has a key, so it cannot have operator state"):
-        stream.key_by("n").window(hw.tumbling("1 s")).process(KeyedWindow(), "n long")
+        keyed.window(hw.tumbling("1 s")).process(KeyedWindow(), "n long")
+    for left, right in ((keyed, keyed), (stream, stream)):
+        with pytest.raises(hw.GraphError, match=problem):
+            left.connect(right).process(Both(), "n long")
 
 
 def test_a_function_without_key_has_no_keyed_state(stream: hw.Stream) -> None:

@@ -9,22 +9,19 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.oracle.cases import make_case
-from tests.oracle.program import LATE, ways
-from tests.oracle.program import build as build_case
+from tests.oracle import window_cases, window_program
 from tests.unit.runtime.test_replay import OUT, SCHEMA, SIDE, Epoch, Follower, Interpreter, epochs
 
 import headwater as hw
 from headwater.plan.levels import JobPlan, plan_job
 from headwater.runtime.rescale import Place, rescale
-from headwater.schema import SchemaLike
 from headwater.state import changelog
 from headwater.state.keys import key_groups, subtasks_of
 from headwater.testing import Harness
 
-Build = Callable[[hw.Stream], hw.Stream]
+Build = Callable[..., hw.Stream]
 Action = tuple[Any, ...]
 """A method of the harness and its arguments."""
 counts = st.integers(1, 4)
@@ -32,7 +29,7 @@ quick = settings(deadline=None, max_examples=40)
 
 
 def play(
-    build: Build, schema: SchemaLike, actions: list[Action], scales: list[int], *tags: hw.OutputTag
+    build: Build, schema: Any, actions: list[Action], scales: list[int], *tags: hw.OutputTag
 ) -> list[Counter[Any]]:
     """What each action gives, at a parallelism for each; the state moves when it changes."""
     harness = Harness(build, schema, parallelism=scales[0])
@@ -41,14 +38,17 @@ def play(
         if before != after:
             harness = Harness.restore(build, schema, harness.snapshot(), parallelism=after)
         method, *arguments = action
-        getattr(harness, method)(*arguments)
+        if method == "push_to":
+            harness.push(*arguments[1:], to=arguments[0])
+        else:
+            getattr(harness, method)(*arguments)
         rows = [(None, row.timestamp, repr(row)) for row in harness.take()]
         rows += [(tag.name, row.timestamp, repr(row)) for tag in tags for row in harness.take(tag)]
         found.append(Counter(rows))
     return found
 
 
-def same(build: Build, schema: SchemaLike, actions: list[Action], scales: list[int], *tags: hw.OutputTag) -> None:
+def same(build: Build, schema: Any, actions: list[Action], scales: list[int], *tags: hw.OutputTag) -> None:
     assert play(build, schema, actions, scales, *tags) == play(build, schema, actions, [1] * len(scales), *tags)
 
 
@@ -74,15 +74,21 @@ def test_keyed_functions_go_on_as_before(program: list[Epoch], data: st.DataObje
 @pytest.mark.parametrize("seed", range(60))
 def test_windows_go_on_as_before(seed: int) -> None:
     random = Random(f"rescale/{seed}")
-    case = make_case(random, str(seed))
+    case = window_cases.windows(random)
     methods = {"watermark": "watermark", "clock": "advance_to", "end": "end"}
     actions: list[Action] = [
         ("push", tuple(given[:2]), given[2]) if action == "row" else (methods[action], *given)
         for action, *given in case["actions"]
     ]
     scales = [random.randint(1, 4) for _ in actions]
-    for way in ways(case):
-        same(partial(build_case, case=case, way=way), "k string, v bigint", actions, scales, LATE)
+    for way in window_program.ways(case):
+        same(
+            partial(window_program.build, case=case, way=way),
+            "k string, v bigint",
+            actions,
+            scales,
+            window_program.LATE,
+        )
 
 
 KEYS: dict[str, Callable[[hw.Stream], Any]] = {
@@ -120,6 +126,82 @@ def test_aggregates_go_on_as_before(key: str, aggregate: str, given: list[tuple[
 def test_windows_without_key_stay_where_their_rows_go(windows: Any) -> None:
     actions: list[Action] = [*(("push", ("x", at), at) for at in (1, 2, 8)), ("end",)]
     same(lambda stream: stream.window_all(windows).agg(n=hw.count()), "a string, b bigint", actions, [2, 4, 3, 2])
+
+
+TAGS = [hw.OutputTag(name, "a string, b bigint") for name in ("late_left", "late_right", "alone_left", "alone_right")]
+
+
+def paired(left: hw.Stream, right: hw.Stream, between: tuple[str, str]) -> hw.Stream:
+    late_left, late_right, alone_left, alone_right = TAGS
+    return left.key_by("a").interval_join(
+        right.key_by("a"),
+        between,
+        late_left=late_left,
+        late_right=late_right,
+        unmatched_left=alone_left,
+        unmatched_right=alone_right,
+    )
+
+
+@pytest.mark.parametrize("between", [("-3 ms", "2 ms"), ("-3 ms", "0 ms"), ("0 ms", "0 ms")])
+@example(given=[(True, ("x", 1), 5, 2), (True, ("x", 2), 4, 2), (False, ("x", 3), 4, 3)])
+@quick
+@given(given=st.lists(st.tuples(st.booleans(), ROWS, st.integers(0, 6), counts), min_size=2, max_size=20))
+def test_joins_go_on_as_before(between: tuple[str, str], given: list[tuple[bool, Any, int, int]]) -> None:
+    """Rows come close to the watermark: those right at it are kept until the next one."""
+    actions: list[Action] = []
+    mark = 0
+    for is_left, row, at, _ in given:
+        mark = max(mark, at - 1)
+        actions += [("push_to", "left" if is_left else "right", row, at), ("watermark", mark)]
+    scales = [scale for _, _, _, scale in given for _ in range(2)]
+    inputs = {"left": "a string, b bigint", "right": "a string, b bigint"}
+    same(partial(paired, between=between), inputs, actions, scales, *TAGS)
+
+
+class Limits(hw.KeyedBroadcastFunction):
+    """Sums per key, over rows of at most the limit that was broadcast last."""
+
+    total = hw.ValueState("bigint", default=0)
+
+    def process_broadcast(self, row: Any, ctx: hw.BroadcastContext) -> None:
+        ctx.broadcast_state("limits").put(row.a, row.b)
+
+    def process(self, row: Any, ctx: hw.BroadcastContext) -> Iterator[Any]:
+        limits = ctx.broadcast_state("limits").items()
+        if all(row.b <= limit for _, limit in limits):
+            self.total.set(self.total.get() + row.b)
+        yield ctx.key, self.total.get(), str(limits)
+
+
+def limited(left: hw.Stream, right: hw.Stream) -> hw.Stream:
+    limits = right.broadcast(hw.MapState("limits", "string", "bigint"))
+    return left.key_by("a").connect(limits).process(Limits(), "a string, total bigint, limits string")
+
+
+@quick
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.tuples(st.sampled_from("xyz"), st.integers(0, 9)), counts), min_size=2, max_size=20
+    )
+)
+def test_broadcast_state_goes_to_every_subtask(given: list[tuple[bool, Any, int]]) -> None:
+    actions: list[Action] = [("push_to", "left" if is_left else "right", row, None) for is_left, row, _ in given]
+    inputs = {"left": "a string, b bigint", "right": "a string, b bigint"}
+    same(limited, inputs, actions, [scale for _, _, scale in given])
+
+
+def test_broadcast_state_is_there_once_for_each() -> None:
+    inputs = {"left": "a string, b bigint", "right": "a string, b bigint"}
+    harness = Harness(limited, inputs, parallelism=3)
+    for limit in (("x", 1), ("y", 2)):
+        harness.push(limit, to="right")
+    other = Harness.restore(limited, inputs, harness.snapshot(), parallelism=4)
+    for store in other._cluster.stores.values():
+        record = store.read(1)
+        assert record is not None
+        (rules,) = [table for _, name, table in changelog.unpack(record)[1] if name == "limits"]
+        assert rules["entry"].to_pylist() == ["x", "y"]
 
 
 # -- there and back -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_list
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
@@ -337,7 +337,7 @@ class WindowOperator:
             queue.number_from(number)
 
     def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return {"registrations": [max(numbers) for numbers in zip(*(m["registrations"] for m in metas), strict=True)]}
+        return merged_numbers(metas)
 
     def reset(self) -> None:
         for table in self._tables.values():

@@ -8,13 +8,12 @@ were added, so every copy of the state has the same ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.state.spread import TO_FIRST, ByKey, Spread
+from headwater.state.spread import Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
 Merge = Callable[[list[pa.Table]], pa.Table]
@@ -29,7 +28,7 @@ class SliceTable:
     ) -> None:
         """`keys` are the columns that make the key; none where all rows have one."""
         self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
-        self.spread: Spread = ByKey(partial(_key, names=list(keys))) if keys else TO_FIRST
+        self.spread: Spread = by_columns(keys)
         heading = [pa.field("op", pa.int8()), pa.field("slice", pa.int64()), pa.field("run", pa.int64())]
         self._stored = pa.schema([*heading, *schema])
         self.clear_all()
@@ -120,7 +119,3 @@ class SliceTable:
 
     def __len__(self) -> int:
         return self._rows
-
-
-def _key(table: pa.Table, names: list[str]) -> pa.Array | pa.ChunkedArray:
-    return table[names[0]] if len(names) == 1 else table.select(names).combine_chunks().to_struct_array()
