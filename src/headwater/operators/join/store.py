@@ -24,10 +24,10 @@ MARK = 3
 _CHUNK_PAIRS = 1 << 18
 """About so many pairs are made at a time; bounds memory when a key has many rows."""
 _HEADING = [
-    pa.field("op", pa.int8()),
-    pa.field("id", pa.int64()),
-    pa.field("time", pa.int64()),
-    pa.field("marked", pa.bool_()),
+    pa.field("@op", pa.int8()),
+    pa.field("@id", pa.int64()),
+    pa.field("@time", pa.int64()),
+    pa.field("@marked", pa.bool_()),
 ]
 
 
@@ -198,16 +198,16 @@ class RowStore:
             return self._stored.empty_table()
         parts = [self._table(PUT, run.ids, run.times, run.marked, run.rows.columns) for run in alive]
         together = pa.concat_tables(parts)
-        return together.take(pa.array(np.argsort(together["id"].to_numpy()))).combine_chunks()
+        return together.take(pa.array(np.argsort(together["@id"].to_numpy()))).combine_chunks()
 
     def apply(self, changes: pa.Table) -> None:
-        ops, ids = changes["op"].to_numpy(), changes["id"].to_numpy()
+        ops, ids = changes["@op"].to_numpy(), changes["@id"].to_numpy()
         puts = changes.slice(0, int(np.count_nonzero(ops == PUT)))
         if len(puts):
             rows = puts.select(self._schema.names).combine_chunks()
-            marked = np.array(puts["marked"].to_numpy(), np.bool_)
+            marked = np.array(puts["@marked"].to_numpy(), np.bool_)
             hashes = keys_in(rows, self._key_names).hashes
-            self._put(Run(rows, puts["time"].to_numpy(), hashes, puts["id"].to_numpy(), marked))
+            self._put(Run(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked))
         for run in self._runs:
             run.marked[run.places_of(ids[ops == MARK])] = True
         if (ops == REMOVE).any():
