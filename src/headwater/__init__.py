@@ -49,6 +49,7 @@ from headwater.functions import (
     Timer,
     WindowContext,
 )
+from headwater.retry import Retry
 from headwater.runtime.engine import Job, JobStatus
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
@@ -101,6 +102,7 @@ __all__ = [
     "PublishError",
     "ReducingState",
     "Retention",
+    "Retry",
     "RowError",
     "Schema",
     "SchemaError",

@@ -165,6 +165,11 @@ class UserCodeError(HeadwaterError):
             where += f" at timestamp {timestamp}"
         super().__init__(f"{where}: {cause}\n{traceback}".rstrip())
 
+    @classmethod
+    def timed_out(cls, step: str, row: object, timestamp: int | None, timeout_ms: int | None) -> UserCodeError:
+        way_out = "raise timeout=, or send such rows to a side output with timeout_to=hw.OutputTag(...)"
+        return cls(step, None, timestamp, f"no result within {timeout_ms} ms for {_short(row)}; {way_out}", "")
+
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.step, self.key, self.timestamp, self.cause, self.traceback))
 

@@ -40,6 +40,7 @@ PUBLIC = [
     "PublishError",
     "ReducingState",
     "Retention",
+    "Retry",
     "RowError",
     "Schema",
     "SchemaError",

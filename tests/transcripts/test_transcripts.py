@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,6 +153,18 @@ def stateless(stream: Stream) -> dict[str, Stream]:
     return {"main": many.filter(lambda r: r.n != 1).map(lambda r: (r.k + "!", r.n)), "none": stream.where("n > 1000")}
 
 
+async def ask(row: Any) -> Any:
+    """Below nothing no answer comes, for nothing none is given."""
+    await asyncio.sleep(3600 if row.n < 0 else 0)
+    return (row.k, row.n * 2) if row.n else None
+
+
+def map_async(stream: Stream) -> dict[str, Stream]:
+    late = hw.OutputTag("late", NUMBERS)
+    asked = stream.map_async(ask, capacity=2, timeout="5 ms", timeout_to=late)
+    return {"main": asked, "late": asked.side_output(late), "totals": running(asked)}
+
+
 def partitioning(stream: Stream) -> dict[str, Stream]:
     return {
         "main": running(stream.rebalance().map(lambda r: r)),
@@ -162,7 +175,7 @@ def partitioning(stream: Stream) -> dict[str, Stream]:
 
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
-    for program in (timers, states, side_outputs, branches, unions, chained, stateless, partitioning)
+    for program in (timers, states, side_outputs, branches, unions, chained, stateless, map_async, partitioning)
 }
 PROGRAMS |= window_programs.PROGRAMS | trigger_programs.PROGRAMS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from headwater.functions import (
     ProcessFunction,
     ProcessWindowFunction,
 )
+from headwater.retry import Retry
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
@@ -82,7 +83,7 @@ class Node:
     schema: Schema
     uid: str | None = None
     outputs: Mapping[str, Schema] = field(default_factory=dict)
-    """The side outputs that somebody reads, by tag."""
+    """The side outputs that somebody reads, or that the step is set to write, by tag."""
 
     operation: ClassVar[str] = ""
     is_source: ClassVar[bool] = False
@@ -164,6 +165,19 @@ class MapBatchesNode(Node):
     operation: ClassVar[str] = "map_batches"
     function: Callable[[pa.Table], pa.Table] = None  # type: ignore[assignment]
     timestamp: str | None = None
+
+
+@dataclass(frozen=True)
+class MapAsyncNode(Node):
+    """One row in, one row or none out, by a coroutine function."""
+
+    operation: ClassVar[str] = "map_async"
+    function: Callable[[Any], Awaitable[Any]] = None  # type: ignore[assignment]
+    capacity: int = 1
+    timeout_ms: int | None = None
+    retry: Retry | None = None
+    ordered: bool = True
+    timeout_to: OutputTag | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,14 @@ class StatelessOperator(Protocol):
         """The outputs for a batch."""
 
 
+@runtime_checkable
+class HoldsOpen(Protocol):
+    """A stateless step that holds something open: a loop, a connection."""
+
+    def close(self) -> None:
+        """Let go of it: the place the step runs in is given up."""
+
+
 class Combiner(Protocol):
     """Makes rows fewer on their way to a step that can take them combined."""
 

@@ -1,4 +1,4 @@
-"""Which operator runs a stateful node."""
+"""Which operator runs a node."""
 
 from __future__ import annotations
 
@@ -6,18 +6,37 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.graph.nodes import Node, WindowNode
-from headwater.operators.contract import Combiner, Operator
+from headwater.operators.contract import Combiner, Operator, StatelessOperator
+from headwater.operators.map_async import MapAsyncOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
+from headwater.operators.stateless import (
+    FilterOperator,
+    FlatMapOperator,
+    MapBatchesOperator,
+    MapOperator,
+    ProcessOperator,
+    QueryOperator,
+)
 from headwater.operators.window import window_operator
 from headwater.operators.window.slicing import combiner_of
 from headwater.rows import Row
 from headwater.schema import Schema
 
-_OPERATORS: dict[str, Callable[[Any, str, type[Row]], Operator]] = {
+_STATEFUL: dict[str, Callable[[Any, str, type[Row]], Operator]] = {
     "keyed_process": KeyedProcessOperator,
     "running": RunningOperator,
     "window": window_operator,
+}
+_STATELESS: dict[str, Callable[[Any, str, type[Row]], StatelessOperator]] = {
+    "map": MapOperator,
+    "flat_map": FlatMapOperator,
+    "filter": FilterOperator,
+    "select": QueryOperator,
+    "where": QueryOperator,
+    "map_batches": MapBatchesOperator,
+    "map_async": MapAsyncOperator,
+    "process": ProcessOperator,
 }
 
 
@@ -28,4 +47,9 @@ def combiner_for(node: Node, step: str) -> Combiner | None:
 
 def operator_for(node: Node, step: str, input_schema: Schema) -> Operator:
     """The operator of a stateful step on one subtask."""
-    return _OPERATORS[node.operation](node, step, input_schema.row)
+    return _STATEFUL[node.operation](node, step, input_schema.row)
+
+
+def stateless_operator(node: Node, step: str, input_schema: Schema) -> StatelessOperator:
+    """The operator of a stateless step."""
+    return _STATELESS[node.operation](node, step, input_schema.row)

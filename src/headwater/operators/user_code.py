@@ -17,7 +17,7 @@ def open_function(function: KeyedProcessFunction | ProcessFunction | ProcessWind
         raise user_code_failed(error, step) from None
 
 
-def user_code_failed(error: Exception, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:
+def user_code_failed(error: BaseException, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:
     """The error to raise in place of `error`; the frames of Headwater itself above the user's are left out."""
     frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
     text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
 from headwater.descriptors import declared_states
+from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError, StateError
 from headwater.expressions import compile_select, compile_where
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
@@ -25,6 +26,7 @@ from headwater.graph.nodes import (
     FlatMapNode,
     Key,
     KeyedProcessNode,
+    MapAsyncNode,
     MapBatchesNode,
     MapNode,
     Node,
@@ -34,8 +36,10 @@ from headwater.graph.nodes import (
     SinkNode,
     WhereNode,
 )
+from headwater.retry import Retry
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
+from headwater.streams.enrichment import async_settings
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -113,6 +117,37 @@ class Stream:
             )
         function = _callable("map_batches", function)
         return self._add(MapBatchesNode, "map_batches", result, function=function, timestamp=timestamp)
+
+    # -- other systems ----------------------------------------------------------------------------------------------
+
+    def map_async(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        schema: SchemaLike | None = None,
+        *,
+        capacity: int = 100,
+        timeout: Duration | None = None,
+        retry: Retry | None = None,
+        ordered: bool = True,
+        timeout_to: OutputTag | None = None,
+        name: str | None = None,
+    ) -> Step:
+        """One row, or None for no row, for each row, by a coroutine function; up to `capacity` calls at a time.
+
+        `timeout` is for all attempts of one row. A row that times out fails the job, or goes to `timeout_to`.
+        An object's `async open` and `async close` are awaited once in each place it runs.
+
+        >>> async def double(row):
+        ...     return {"n": row.n * 2}
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map_async(double, timeout="5 s").collect()
+        [Row(n=2), Row(n=4)]
+        """
+        step = name or "map_async"
+        settings = async_settings(
+            step, function, self.schema, capacity=capacity, timeout=timeout, retry=retry, timeout_to=timeout_to
+        )
+        return self._add(MapAsyncNode, step, self._or_same(schema), ordered=ordered, **settings)
 
     # -- shape ------------------------------------------------------------------------------------------------------
 

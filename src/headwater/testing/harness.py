@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from headwater.functions import OutputTag
 from headwater.operators.stateless import rows_of
 from headwater.plan.levels import plan_job
 from headwater.rows import Row, encode_rows
+from headwater.runtime.closing import close_all
 from headwater.runtime.host import Outcome
 from headwater.runtime.local import LocalCluster
 from headwater.runtime.outlet import Outlet
@@ -81,6 +82,16 @@ class Harness:
             return self._side.pop(tag.name, [])
         rows, self._rows = self._rows, []
         return rows
+
+    def close(self) -> None:
+        """Close what steps hold open: event loops, connections. `with Harness(...) as harness` does it too."""
+        close_all([self._outlet, self._cluster])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
     def snapshot(self) -> bytes:
         """All state, timers and times; `Harness.restore` goes on from here."""
