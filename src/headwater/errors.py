@@ -146,6 +146,10 @@ class RowError(HeadwaterError, ValueError):
         )
 
     @classmethod
+    def not_a_mapping(cls, step: str, got: object) -> RowError:
+        return cls(f"step {step!r}: the function must return a dict of keys and their rows; got {_short(got)}")
+
+    @classmethod
     def row_count(cls, step: str, before: int, after: int) -> RowError:
         return cls(
             f"step {step!r}: the function got {before} rows and returned {after}, so their event times are unknown; "

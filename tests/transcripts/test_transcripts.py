@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from tests.transcripts import trigger_programs, window_programs
@@ -165,6 +166,22 @@ def map_async(stream: Stream) -> dict[str, Stream]:
     return {"main": asked, "late": asked.side_output(late), "totals": running(asked)}
 
 
+PLACES = pa.table({"k": ["a", "b", "b", None], "place": ["here", "there", "nowhere", "lost"]})
+
+
+def halves(keys: list[int]) -> dict[int, tuple[int]]:
+    return {n: (n // 2,) for n in keys if n % 2 == 0}
+
+
+def lookup_join(stream: Stream) -> dict[str, Stream]:
+    found = stream.lookup_join(halves, on="n", how="inner", schema="n long", suffix="_half", cache=2, ttl="10 s")
+    return {
+        "main": stream.lookup_join(PLACES, on="k"),
+        "found": found,
+        "totals": running(found.select("k", "n_half as n")),
+    }
+
+
 def partitioning(stream: Stream) -> dict[str, Stream]:
     return {
         "main": running(stream.rebalance().map(lambda r: r)),
@@ -175,7 +192,18 @@ def partitioning(stream: Stream) -> dict[str, Stream]:
 
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
-    for program in (timers, states, side_outputs, branches, unions, chained, stateless, map_async, partitioning)
+    for program in (
+        timers,
+        states,
+        side_outputs,
+        branches,
+        unions,
+        chained,
+        stateless,
+        map_async,
+        lookup_join,
+        partitioning,
+    )
 }
 PROGRAMS |= window_programs.PROGRAMS | trigger_programs.PROGRAMS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from headwater.functions import (
     ProcessFunction,
     ProcessWindowFunction,
 )
+from headwater.lookups import LookupTable
 from headwater.retry import Retry
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
@@ -178,6 +179,25 @@ class MapAsyncNode(Node):
     retry: Retry | None = None
     ordered: bool = True
     timeout_to: OutputTag | None = None
+
+
+@dataclass(frozen=True)
+class LookupJoinNode(Node):
+    """Each row together with the rows of a table outside the job that have its key."""
+
+    operation: ClassVar[str] = "lookup_join"
+    keys: tuple[str, ...] = ()
+    """The stream's columns that make the key."""
+    key_types: tuple[pa.DataType, ...] = ()
+    """The types in which keys are compared."""
+    right: pa.Table | LookupTable | Callable[[list[Any]], Mapping[Any, Any]] = None
+    """A table that travels with the plan, its key columns first; or what is asked by key."""
+    right_keys: tuple[str, ...] = ()
+    right_schema: Schema = None  # type: ignore[assignment]
+    """What the table adds to a row, under its own names."""
+    keeps_unmatched: bool = True
+    cache: Literal["full"] | int | None = None
+    ttl_ms: int | None = None
 
 
 @dataclass(frozen=True)

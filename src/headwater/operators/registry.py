@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.graph.nodes import Node, WindowNode
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
+from headwater.operators.lookup_join import LookupJoinOperator
 from headwater.operators.map_async import MapAsyncOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
@@ -36,6 +37,7 @@ _STATELESS: dict[str, Callable[[Any, str, type[Row]], StatelessOperator]] = {
     "where": QueryOperator,
     "map_batches": MapBatchesOperator,
     "map_async": MapAsyncOperator,
+    "lookup_join": LookupJoinOperator,
     "process": ProcessOperator,
 }
 

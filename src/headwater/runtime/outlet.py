@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headwater.batch import Batch
 from headwater.graph.nodes import Exchange, Node
-from headwater.operators.contract import Combiner, HoldsOpen, StatelessOperator
+from headwater.operators.contract import Combiner, HoldsOpen, StatelessOperator, TakesTime
 from headwater.operators.registry import combiner_for, stateless_operator
 from headwater.plan.levels import JobPlan
 from headwater.runtime.closing import close_all
@@ -26,6 +26,7 @@ class Outlet:
         self._plan = plan
         self._root = root
         self.ports = root.all_ports()
+        self._steps = list(root.all_steps())
         self.sink_batches: dict[str, list[Batch]] = {}
         self.unread: dict[str, list[Batch]] = {}
 
@@ -48,6 +49,9 @@ class Outlet:
         self._next_even = first_subtask
         self._ready: list[Routed] = []
         self.sink_batches, self.unread = {}, {}
+        for operator in self._steps:
+            if isinstance(operator, TakesTime):
+                operator.begin(facts.now_ms)
 
     def emit(self, tag: str | None, batch: Batch) -> None:
         """Run rows through the fused steps to their ends."""
@@ -56,7 +60,7 @@ class Outlet:
 
     def close(self) -> None:
         """Let every fused step close what it holds open, also when one of them fails to."""
-        close_all(operator for operator in self._root.all_steps() if isinstance(operator, HoldsOpen))
+        close_all(operator for operator in self._steps if isinstance(operator, HoldsOpen))
 
     def take(self) -> list[Routed]:
         """The payloads that are ready."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from headwater.graph.nodes import (
     FlatMapNode,
     Key,
     KeyedProcessNode,
+    LookupJoinNode,
     MapAsyncNode,
     MapBatchesNode,
     MapNode,
@@ -39,7 +40,8 @@ from headwater.graph.nodes import (
 from headwater.retry import Retry
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
-from headwater.streams.enrichment import async_settings
+from headwater.streams.lookup_join import Cache, LookupJoin, On
+from headwater.streams.map_async import async_settings
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -148,6 +150,36 @@ class Stream:
             step, function, self.schema, capacity=capacity, timeout=timeout, retry=retry, timeout_to=timeout_to
         )
         return self._add(MapAsyncNode, step, self._or_same(schema), ordered=ordered, **settings)
+
+    def lookup_join(
+        self,
+        table: Any,
+        *,
+        on: On,
+        how: str = "left",
+        columns: Sequence[str] | None = None,
+        suffix: str = "_right",
+        schema: SchemaLike | None = None,
+        cache: Cache = None,
+        ttl: Duration | None = None,
+        name: str | None = None,
+    ) -> Step:
+        """Each row with the columns that a table outside the job holds for its key, as it is at this moment.
+
+        `table` is a pyarrow Table or a DataFrame, which travels with the plan; a `hw.connectors.PostgresTable`; or a
+        function that gets a list of keys and gives a dict of rows, or lists of rows, of `schema`.
+        `on` names the columns on both sides, or is a dict of the stream's column to the table's.
+        `cache` is how many keys are kept, or 'full' for the whole table, for `ttl` of processing time.
+
+        >>> env = Environment("doc", engine="local")
+        >>> users = pa.table({"id": [1, 2], "name": ["ann", "bob"]})
+        >>> env.from_rows([(2,), (3,)], "user long").lookup_join(users, on={"user": "id"}).collect()
+        [Row(user=2, name='bob'), Row(user=3, name=None)]
+        """
+        step = name or "lookup_join"
+        join = LookupJoin(step, self.schema, table, on, schema)
+        result, settings = join.settings(how=how, columns=columns, suffix=suffix, cache=cache, ttl=ttl)
+        return self._add(LookupJoinNode, step, result, **settings)
 
     # -- shape ------------------------------------------------------------------------------------------------------
 
