@@ -43,6 +43,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "pyspark": frozenset({"spark"}),
     "py4j": frozenset(),
+    "psycopg": frozenset({"connectors"}),
     "pandas": frozenset(),  # pyspark needs it, we do not
     "duckdb": frozenset({"expressions"}),
     "sqlglot": frozenset({"expressions"}),
