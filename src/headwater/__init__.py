@@ -41,6 +41,7 @@ from headwater.evictors import Element, Evictor
 from headwater.functions import (
     AggregateFunction,
     Context,
+    CoProcessFunction,
     KeyedProcessFunction,
     OutputTag,
     Pane,
@@ -77,6 +78,7 @@ __all__ = [
     "AggregateFunction",
     "AggregatingState",
     "ChangelogError",
+    "CoProcessFunction",
     "Context",
     "DurationError",
     "Element",

@@ -146,10 +146,6 @@ class RowError(HeadwaterError, ValueError):
         )
 
     @classmethod
-    def not_a_mapping(cls, step: str, got: object) -> RowError:
-        return cls(f"step {step!r}: the function must return a dict of keys and their rows; got {_short(got)}")
-
-    @classmethod
     def row_count(cls, step: str, before: int, after: int) -> RowError:
         return cls(
             f"step {step!r}: the function got {before} rows and returned {after}, so their event times are unknown; "
@@ -200,6 +196,10 @@ class StateError(HeadwaterError):
         return cls(
             "keyed state is reachable only in process and on_timer, where there is a current key; it was used in open"
         )
+
+    @classmethod
+    def no_timers(cls, step: str) -> StateError:
+        return cls(f"step {step!r}: timers belong to keys and its input has none; use key_by before")
 
     @classmethod
     def declared_twice(cls, step: str, name: str) -> StateError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -89,6 +90,27 @@ class KeyedProcessFunction:
         """Called for each timer that fires."""
 
 
+class CoProcessFunction:
+    """A function over two connected streams. Keyed alike, both sides share the state and timers of a key.
+
+    Rows of both sides come in the order of event time, as far as an epoch holds them; at equal times the left one first.
+    """
+
+    def open(self) -> None:
+        """Called once before the first element on each subtask."""
+
+    def process_left(self, event: Any, ctx: Context) -> Emitted:
+        """Called for each element of the stream that `connect` was called on."""
+        raise NotImplementedError
+
+    def process_right(self, event: Any, ctx: Context) -> Emitted:
+        """Called for each element of the stream that was given to `connect`."""
+        raise NotImplementedError
+
+    def on_timer(self, timer: Timer, ctx: Context) -> Emitted:
+        """Called for each timer that fires."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pane:
     """One firing of a window: 'early', 'on_time' or 'late', and its number, counted from 0."""
@@ -153,3 +175,9 @@ class AggregateFunction(Generic[In, Acc, Out]):
     def result(self, accumulator: Acc) -> Out:
         """The result for an accumulator."""
         raise NotImplementedError
+
+
+def name_of(function: object) -> str:
+    """The name of a step that runs a function, when nobody gave it one: that of the function's class."""
+    cls = function if isinstance(function, type) else type(function)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()

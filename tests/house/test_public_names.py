@@ -15,6 +15,7 @@ PUBLIC = [
     "AggregateFunction",
     "AggregatingState",
     "ChangelogError",
+    "CoProcessFunction",
     "Context",
     "DurationError",
     "Element",

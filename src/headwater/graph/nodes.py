@@ -14,6 +14,7 @@ from headwater.descriptors import StateDeclaration
 from headwater.evictors import Evictor
 from headwater.functions import (
     AggregateFunction,
+    CoProcessFunction,
     KeyedProcessFunction,
     OutputTag,
     ProcessFunction,
@@ -65,18 +66,23 @@ class Exchange:
 FORWARD = Exchange("forward")
 
 
+LEFT, RIGHT = 0, 1
+"""The inputs of a step that has two."""
+
+
 @dataclass(frozen=True)
 class Edge:
-    """One connection: from a node, or from a node's side output, by an exchange."""
+    """One connection: from a node, or from a node's side output, by an exchange, into one side of a step."""
 
     source: int
     tag: str | None
     exchange: Exchange
+    side: int = LEFT
 
 
 @dataclass(frozen=True)
 class Node:
-    """A step. Its input is one or several edges (a union)."""
+    """A step. Each of its inputs, one or two, is one or several edges (a union)."""
 
     id: int
     name: str
@@ -220,6 +226,56 @@ class KeyedProcessNode(Node):
 
     def kept(self) -> dict[str, Any]:
         return {"states": _declared(self.states)}
+
+
+@dataclass(frozen=True)
+class CoProcessNode(Node):
+    """A function over two inputs with its state declarations; the inputs are keyed alike or, with `NO_KEY`, not at all."""
+
+    operation: ClassVar[str] = "co_process"
+    is_stateful: ClassVar[bool] = True
+    function: CoProcessFunction = None  # type: ignore[assignment]
+    states: tuple[StateDeclaration, ...] = ()
+    key: Key = None  # type: ignore[assignment]
+    right_key: Key = None  # type: ignore[assignment]
+
+    def kept(self) -> dict[str, Any]:
+        return {"states": _declared(self.states), "right key": self.right_key.describe()}
+
+
+@dataclass(frozen=True)
+class JoinNode(Node):
+    """Two keyed inputs whose rows are put side by side: the left columns, then those of the right in `right_columns`."""
+
+    is_stateful: ClassVar[bool] = True
+    key: Key = None  # type: ignore[assignment]
+    right_key: Key = None  # type: ignore[assignment]
+    left_schema: Schema = None  # type: ignore[assignment]
+    right_schema: Schema = None  # type: ignore[assignment]
+    right_columns: tuple[str, ...] = ()
+
+    def kept(self) -> dict[str, Any]:
+        return {
+            "right key": self.right_key.describe(),
+            "left rows": self.left_schema.ddl(),
+            "right rows": self.right_schema.ddl(),
+        }
+
+
+@dataclass(frozen=True)
+class IntervalJoinNode(JoinNode):
+    """Pairs of rows with `left time + lower <= right time <= left time + upper`."""
+
+    operation: ClassVar[str] = "interval_join"
+    lower_ms: int = 0
+    upper_ms: int = 0
+    late_left: OutputTag | None = None
+    late_right: OutputTag | None = None
+    unmatched_left: OutputTag | None = None
+    unmatched_right: OutputTag | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,8 @@ class _FunctionLookup:
         except Exception as error:
             raise user_code_failed(error, self._step) from None
         if not isinstance(found, Mapping):
-            raise RowError.not_a_mapping(self._step, found)
+            kind = type(found).__name__
+            raise RowError(f"step {self._step!r}: the function must return a dict of keys and their rows; got {kind}")
         return [_rows(found.get(key)) for key in keys]
 
     def close(self) -> None:

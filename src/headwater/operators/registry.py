@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from headwater.graph.nodes import Node, WindowNode
+from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
+from headwater.operators.join.interval import IntervalJoinOperator
 from headwater.operators.lookup_join import LookupJoinOperator
 from headwater.operators.map_async import MapAsyncOperator
 from headwater.operators.process import KeyedProcessOperator
@@ -21,15 +22,16 @@ from headwater.operators.stateless import (
 )
 from headwater.operators.window import window_operator
 from headwater.operators.window.slicing import combiner_of
-from headwater.rows import Row
 from headwater.schema import Schema
 
-_STATEFUL: dict[str, Callable[[Any, str, type[Row]], Operator]] = {
+_STATEFUL: dict[str, Callable[..., Operator]] = {
+    "co_process": CoProcessOperator,
+    "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
     "running": RunningOperator,
     "window": window_operator,
 }
-_STATELESS: dict[str, Callable[[Any, str, type[Row]], StatelessOperator]] = {
+_STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "map": MapOperator,
     "flat_map": FlatMapOperator,
     "filter": FilterOperator,
@@ -47,9 +49,9 @@ def combiner_for(node: Node, step: str) -> Combiner | None:
     return combiner_of(node, step) if isinstance(node, WindowNode) else None
 
 
-def operator_for(node: Node, step: str, input_schema: Schema) -> Operator:
-    """The operator of a stateful step on one subtask."""
-    return _STATEFUL[node.operation](node, step, input_schema.row)
+def operator_for(node: Node, step: str, inputs: Sequence[Schema]) -> Operator:
+    """The operator of a stateful step on one subtask; it is given the row class of each of its inputs."""
+    return _STATEFUL[node.operation](node, step, *(schema.row for schema in inputs))
 
 
 def stateless_operator(node: Node, step: str, input_schema: Schema) -> StatelessOperator:

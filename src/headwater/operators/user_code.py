@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import Any, Protocol
 
 from headwater.errors import UserCodeError
-from headwater.functions import KeyedProcessFunction, ProcessFunction, ProcessWindowFunction
 
 
-def open_function(function: KeyedProcessFunction | ProcessFunction | ProcessWindowFunction, step: str) -> None:
+class Opens(Protocol):
+    """A function that may prepare itself."""
+
+    def open(self) -> None: ...
+
+
+def open_function(function: Opens, step: str) -> None:
     """Call a function's `open`."""
     try:
         function.open()

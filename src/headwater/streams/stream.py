@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from headwater.descriptors import declared_states
 from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError, StateError
 from headwater.expressions import compile_select, compile_where
-from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
+from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import (
     FORWARD,
     NO_KEY,
@@ -40,6 +39,8 @@ from headwater.graph.nodes import (
 from headwater.retry import Retry
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
+from headwater.streams.connected import ConnectedStreams
+from headwater.streams.joins import add_interval_join
 from headwater.streams.lookup_join import Cache, LookupJoin, On
 from headwater.streams.map_async import async_settings
 from headwater.streams.windowed import WindowedStream
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 class Stream:
     """A stream of rows. Handles are values: using one twice branches the stream."""
+
+    key: Key = NO_KEY
 
     def __init__(self, env: Environment, edges: tuple[Edge, ...], schema: Schema) -> None:
         self._env, self._edges, self.schema = env, edges, schema
@@ -77,7 +80,7 @@ class Stream:
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
         """A `ProcessFunction`, which may write side outputs."""
         if isinstance(function, KeyedProcessFunction):
-            raise GraphError.needs_keyed(name or _snake(function), type(self).__name__)
+            raise GraphError.needs_keyed(name or name_of(function), type(self).__name__)
         if not isinstance(function, ProcessFunction):
             raise GraphError.bad_argument(
                 "process",
@@ -85,7 +88,7 @@ class Stream:
                 function,
                 "pass an instance",
             )
-        return self._add(ProcessNode, name or _snake(function), Schema.of(schema), function=function)
+        return self._add(ProcessNode, name or name_of(function), Schema.of(schema), function=function)
 
     # -- batches ----------------------------------------------------------------------------------------------------
 
@@ -136,8 +139,7 @@ class Stream:
     ) -> Step:
         """One row, or None for no row, for each row, by a coroutine function; up to `capacity` calls at a time.
 
-        `timeout` is for all attempts of one row. A row that times out fails the job, or goes to `timeout_to`.
-        An object's `async open` and `async close` are awaited once in each place it runs.
+        `timeout` is for all attempts of a row; one that times out fails the job or goes to `timeout_to`.
 
         >>> async def double(row):
         ...     return {"n": row.n * 2}
@@ -166,9 +168,8 @@ class Stream:
     ) -> Step:
         """Each row with the columns that a table outside the job holds for its key, as it is at this moment.
 
-        `table` is a pyarrow Table or a DataFrame, which travels with the plan; a `hw.connectors.PostgresTable`; or a
-        function that gets a list of keys and gives a dict of rows, or lists of rows, of `schema`.
-        `on` names the columns on both sides, or is a dict of the stream's column to the table's.
+        `table` is a pyarrow Table, a DataFrame, a `hw.connectors.PostgresTable`, or a function that gets a list of keys
+        and gives a dict of rows of `schema`. `on` names columns of both, or is a dict of the stream's to the table's.
         `cache` is how many keys are kept, or 'full' for the whole table, for `ttl` of processing time.
 
         >>> env = Environment("doc", engine="local")
@@ -176,8 +177,7 @@ class Stream:
         >>> env.from_rows([(2,), (3,)], "user long").lookup_join(users, on={"user": "id"}).collect()
         [Row(user=2, name='bob'), Row(user=3, name=None)]
         """
-        step = name or "lookup_join"
-        join = LookupJoin(step, self.schema, table, on, schema)
+        join = LookupJoin(step := name or "lookup_join", self.schema, table, on, schema)
         result, settings = join.settings(how=how, columns=columns, suffix=suffix, cache=cache, ttl=ttl)
         return self._add(LookupJoinNode, step, result, **settings)
 
@@ -187,8 +187,7 @@ class Stream:
         """This stream and others of the same schema as one."""
         edges = self._edges
         for other in others:
-            if other._env is not self._env:
-                raise GraphError.other_environment("union")
+            self._check_meets(other, "union")
             if other.schema != self.schema:
                 raise SchemaError.does_not_fit(
                     "union", f"schemas differ: '{self.schema}' and '{other.schema}'", "select or map one of them first"
@@ -221,6 +220,24 @@ class Stream:
         if not is_key_type(spec.type):
             raise StateError.bad_key_type("key_by", spec.type)
         return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
+
+    def connect(self, other: Stream) -> ConnectedStreams:
+        """This stream and another, of any schema, for one function to read: both keyed, or neither.
+
+        >>> env = Environment("doc", engine="local")
+        >>> orders = env.from_rows([{"id": 1}], "id long", name="orders").key_by("id")
+        >>> prices = env.from_rows([(1, 2.5)], "id long, price double", name="prices").key_by("id")
+        >>> class Either(hw.CoProcessFunction):
+        ...     def process_left(self, order, ctx):
+        ...         yield {"saw": f"order {order.id}"}
+        ...
+        ...     def process_right(self, price, ctx):
+        ...         yield {"saw": f"price {price.price}"}
+        >>> orders.connect(prices).process(Either(), "saw string").collect()
+        [Row(saw='order 1'), Row(saw='price 2.5')]
+        """
+        self._check_meets(other, "connect")
+        return ConnectedStreams(self, other)
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
@@ -265,9 +282,18 @@ class Stream:
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
         return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)
 
-    def _add(self, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
+    def _check_meets(self, other: object, step: str) -> None:
+        """Only streams of one job can meet."""
+        if not isinstance(other, Stream):
+            raise GraphError.bad_argument(step, "needs another stream", other, "pass a stream")
+        if other._env is not self._env:
+            raise GraphError.other_environment(step)
+
+    def _add(
+        self, cls: type[Node], name: str, schema: Schema, edges: tuple[Edge, ...] | None = None, **settings: Any
+    ) -> Step:
         graph = self._env.graph
-        node = graph.add(cls(graph.next_id(), name, self._edges, schema, **settings))
+        node = graph.add(cls(graph.next_id(), name, edges or self._edges, schema, **settings))
         return Step(self._env, (Edge(node.id, None, FORWARD),), schema)
 
 
@@ -295,7 +321,7 @@ class KeyedStream(Stream):
 
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
         """A `KeyedProcessFunction`, with state and timers per key. Its uid is its class's name unless given."""
-        step = name or _snake(function)
+        step = name or name_of(function)
         if isinstance(function, ProcessFunction):
             return super().process(function, schema, name=name)
         if not isinstance(function, KeyedProcessFunction):
@@ -321,6 +347,48 @@ class KeyedStream(Stream):
             return [pa.field("key", self.key.type)]
         return [self.schema.field(column) for column in self.key.columns]
 
+    def interval_join(
+        self,
+        other: KeyedStream,
+        between: tuple[Duration, Duration],
+        *,
+        lower_inclusive: bool = True,
+        upper_inclusive: bool = True,
+        late_left: OutputTag | None = None,
+        late_right: OutputTag | None = None,
+        unmatched_left: OutputTag | None = None,
+        unmatched_right: OutputTag | None = None,
+        suffix: str = "_right",
+        name: str = "interval_join",
+    ) -> Step:
+        """Pairs of rows of one key, where the other's event time is between these bounds relative to this one's.
+
+        >>> env = Environment("doc", engine="local")
+        >>> by_ts = hw.Watermarks.monotonous("ts")
+        >>> orders = env.from_rows([(1, 1000)], "id long, ts long", by_ts, name="orders")
+        >>> paid = env.from_rows([(1, 3000), (1, 9000)], "id long, ts long", by_ts, name="paid")
+        >>> orders.key_by("id").interval_join(paid.key_by("id"), between=("0 s", "5 s")).collect()
+        [Row(id=1, ts=1000, ts_right=3000)]
+
+        A pair's time is the later of the two. Rows are kept until the watermark tells that nothing can meet them; those
+        that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
+        counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
+        """
+        return add_interval_join(
+            self,
+            other,
+            between=between,
+            inclusive=(lower_inclusive, upper_inclusive),
+            tags={
+                "late_left": late_left,
+                "late_right": late_right,
+                "unmatched_left": unmatched_left,
+                "unmatched_right": unmatched_right,
+            },
+            suffix=suffix,
+            name=name,
+        )
+
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""
         return WindowedStream(self, windows)
@@ -330,8 +398,3 @@ def _callable(step: str, function: Any) -> Any:
     if not callable(function):
         raise GraphError.bad_argument(step, "needs a function", function, "pass a function or lambda")
     return function
-
-
-def _snake(function: object) -> str:
-    cls = function if isinstance(function, type) else type(function)
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()

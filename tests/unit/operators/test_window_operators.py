@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
 from headwater import evictors, triggers
-from headwater.batch import Batch
 from headwater.operators.window import SlicedWindowOperator, WindowOperator
-from headwater.rows import encode_rows
 from headwater.runtime.host import LevelHost
 from headwater.runtime.local import LocalCluster
 from headwater.state.changelog import catch_up
@@ -272,12 +269,6 @@ PER_ELEMENT = {
 }
 
 
-def push_all(harness: Harness, rows: list[tuple[Any, ...]]) -> None:
-    """Rows as one epoch."""
-    table = encode_rows([row[1:3] for row in rows], hw.Schema.of(SCHEMA).arrow, "test")
-    harness._run(Batch(table, np.array([row[3] for row in rows], np.int64)))
-
-
 @pytest.mark.parametrize("steps", PER_ELEMENT)
 @settings(max_examples=60, deadline=None)
 @given(script=actions, lateness=st.sampled_from([0, 10, 40]))
@@ -289,7 +280,7 @@ def test_windows_by_element_do_not_depend_on_epochs(steps: str, script: list[Any
     for kind, group in itertools.groupby([*script, ("watermark", 200)], key=lambda action: action[0]):
         acts = list(group)
         if kind == "row":
-            push_all(together, acts)
+            together.push_all([row[1:3] for row in acts], [row[3] for row in acts])
         for action in acts:
             if kind == "row":
                 one_by_one.push(action[1:3], at=action[3])
