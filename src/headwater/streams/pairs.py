@@ -41,6 +41,19 @@ def check_keyed(left: Stream, right: Stream, step: str) -> None:
     check_keyed_alike(left, right, step)
 
 
+def check_has_watermarks(left: Stream, right: Stream, step: str) -> None:
+    """Without watermarks event time stands still until the input ends: a live job would keep every row and give nothing."""
+    for which, stream in (("left", left), ("right", right)):
+        for source in stream._env.graph.sources_of(stream._edges):
+            if source.watermarks.column is None and not source.source.bounded:
+                raise GraphError.bad_argument(
+                    step,
+                    "needs event time on both sides, or it would keep all rows and give no result",
+                    f"source {source.name!r} without watermarks on the {which} side",
+                    "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s')",
+                )
+
+
 def joined(left: Stream, right: Stream, suffix: str, step: str) -> tuple[Schema, tuple[str, ...]]:
     """The columns of both sides, and which of the right ones they are.
 
