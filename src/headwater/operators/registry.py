@@ -8,6 +8,7 @@ from headwater.graph.nodes import Node, WindowNode
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator
 from headwater.operators.join.interval import IntervalJoinOperator
+from headwater.operators.join.regular import RegularJoinOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.window import window_operator
@@ -18,6 +19,7 @@ _OPERATORS: dict[str, Callable[..., Operator]] = {
     "co_process": CoProcessOperator,
     "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
+    "regular_join": RegularJoinOperator,
     "running": RunningOperator,
     "window": window_operator,
 }

@@ -37,7 +37,7 @@ from headwater.graph.nodes import (
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
 from headwater.streams.connected import ConnectedStreams
-from headwater.streams.joins import add_interval_join
+from headwater.streams.joins import add_interval_join, add_regular_join
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -329,6 +329,29 @@ class KeyedStream(Stream):
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""
         return WindowedStream(self, windows)
+
+    def join_regular(
+        self,
+        other: KeyedStream,
+        *,
+        how: str = "inner",
+        ttl: Duration | None = None,
+        suffix: str = "_right",
+        name: str = "join_regular",
+    ) -> Step:
+        """Pairs of all rows of one key so far, as a changelog: `row_kind` says what a row does to the result.
+
+        >>> env = Environment("doc", engine="local")
+        >>> users = env.from_rows([(1, "ann"), (2, "bob")], "id long, user string", name="users")
+        >>> orders = env.from_rows([(1, 30)], "id long, amount long", name="orders")
+        >>> users.key_by("id").join_regular(orders.key_by("id"), how="left").collect()
+        [Row(id=1, user='ann', amount=None, row_kind='+I'), Row(id=2, user='bob', amount=None, row_kind='+I'),
+         Row(id=1, user='ann', amount=None, row_kind='-D'), Row(id=1, user='ann', amount=30, row_kind='+I')]
+
+        `how` is 'inner', 'left', 'right' or 'full'. An input with a column `row_kind` is read as a changelog. A row is
+        kept for `ttl` of processing time after it came, or for ever. What a row gives has that row's event time.
+        """
+        return add_regular_join(self, other, how=how, ttl=ttl, suffix=suffix, name=name)
 
 
 def _callable(step: str, function: Any) -> Any:
