@@ -54,6 +54,7 @@ from headwater.runtime.engine import Job, JobStatus
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.environment import Environment
+from headwater.streams.growth import StateGrowthWarning
 from headwater.streams.stream import KeyedStream, Step, Stream
 from headwater.streams.windowed import WindowedStream
 from headwater.triggers import Trigger, TriggerContext, TriggerResult
@@ -108,6 +109,7 @@ __all__ = [
     "SchemaError",
     "SourceError",
     "StateError",
+    "StateGrowthWarning",
     "Step",
     "Stream",
     "Timer",

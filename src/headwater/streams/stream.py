@@ -344,9 +344,9 @@ class KeyedStream(Stream):
         >>> env = Environment("doc", engine="local")
         >>> users = env.from_rows([(1, "ann"), (2, "bob")], "id long, user string", name="users")
         >>> orders = env.from_rows([(1, 30)], "id long, amount long", name="orders")
-        >>> users.key_by("id").join_regular(orders.key_by("id"), how="left").collect()
-        [Row(id=1, user='ann', amount=None, row_kind='+I'), Row(id=2, user='bob', amount=None, row_kind='+I'),
-         Row(id=1, user='ann', amount=None, row_kind='-D'), Row(id=1, user='ann', amount=30, row_kind='+I')]
+        >>> changes = users.key_by("id").join_regular(orders.key_by("id"), how="left").collect()
+        >>> [(row.user, row.amount, row.row_kind) for row in changes]
+        [('ann', None, '+I'), ('bob', None, '+I'), ('ann', None, '-D'), ('ann', 30, '+I')]
 
         `how` is 'inner', 'left', 'right' or 'full'. An input with a column `row_kind` is read as a changelog. A row is
         kept for `ttl` of processing time after it came, or for ever. What a row gives has that row's event time.
