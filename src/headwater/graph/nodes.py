@@ -269,6 +269,18 @@ class RegularJoinNode(JoinNode):
 
 
 @dataclass(frozen=True)
+class TemporalJoinNode(JoinNode):
+    """Each left row with the right row of its key that was the latest at the left row's time."""
+
+    operation: ClassVar[str] = "temporal_join"
+    how: str = "inner"
+    late: OutputTag | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "how": self.how}
+
+
+@dataclass(frozen=True)
 class RunningNode(Node):
     """Built-in aggregates over all rows of a key so far."""
 

@@ -9,6 +9,7 @@ from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator
 from headwater.operators.join.interval import IntervalJoinOperator
 from headwater.operators.join.regular import RegularJoinOperator
+from headwater.operators.join.temporal import TemporalJoinOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.window import window_operator
@@ -21,6 +22,7 @@ _OPERATORS: dict[str, Callable[..., Operator]] = {
     "keyed_process": KeyedProcessOperator,
     "regular_join": RegularJoinOperator,
     "running": RunningOperator,
+    "temporal_join": TemporalJoinOperator,
     "window": window_operator,
 }
 

@@ -37,7 +37,7 @@ from headwater.graph.nodes import (
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
 from headwater.streams.connected import ConnectedStreams
-from headwater.streams.joins import add_interval_join, add_regular_join
+from headwater.streams.joins import add_interval_join, add_regular_join, add_temporal_join
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -352,6 +352,30 @@ class KeyedStream(Stream):
         kept for `ttl` of processing time after it came, or for ever. What a row gives has that row's event time.
         """
         return add_regular_join(self, other, how=how, ttl=ttl, suffix=suffix, name=name)
+
+    def temporal_join(
+        self,
+        versions: KeyedStream,
+        *,
+        how: str = "inner",
+        late: OutputTag | None = None,
+        suffix: str = "_right",
+        name: str = "temporal_join",
+    ) -> Step:
+        """Each row with the version of its key that was valid at the row's event time: the latest one not after it.
+
+        >>> env = Environment("doc", engine="local")
+        >>> by_ts = hw.Watermarks.monotonous("ts")
+        >>> orders = env.from_rows([("eur", 15), ("eur", 25)], "c string, ts long", by_ts, name="orders")
+        >>> rates = env.from_rows([("eur", 1.1, 10), ("eur", 1.2, 20)], "c string, rate double, ts long", by_ts)
+        >>> orders.key_by("c").temporal_join(rates.key_by("c")).collect()
+        [Row(c='eur', ts=15, rate=1.1, ts_right=10), Row(c='eur', ts=25, rate=1.2, ts_right=20)]
+
+        A row comes out when the watermark has reached its time, with that time; without a version it is left out, or
+        padded under how='left'. Rows that come after that are dropped and counted, or go to `late`. Versions with a
+        column `row_kind` are a changelog: after '-D' or '-U' a key has no version until the next.
+        """
+        return add_temporal_join(self, versions, how=how, late=late, suffix=suffix, name=name)
 
 
 def _callable(step: str, function: Any) -> Any:
