@@ -2,7 +2,7 @@
 
 It is kept as a few runs, each about twice as large as the next newer one, so that adding rows costs a logarithm of what
 is stored and finding them does not cost what is stored. What is found, and in which order, does not depend on the runs.
-A row is dead from the time on that `expire` was told; that is known by one number, not by row.
+Rows die in the order of time; up to where is known by one pair of numbers, not by row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from headwater.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
-from headwater.operators.join.run import Places, Run, expand, merged
+from headwater.operators.join.run import End, Places, Run, expand, merged
 from headwater.state.table import PUT, REMOVE
 
 MARK, UNMARK = 3, 4
@@ -66,8 +66,8 @@ class RowStore:
 
     def clear_all(self) -> None:
         self.next_id = 0
-        self.dead_until_ms = MIN_TIMESTAMP
-        """Rows of this time or before are dead."""
+        self.end = End()
+        """Up to where rows are dead."""
         self._runs: list[Run] = []
         self._alive = 0
         self.forget_changes()
@@ -85,7 +85,7 @@ class RowStore:
         self._put(Run(rows, times, keys.hashes, ids, marked))
 
     def _put(self, run: Run) -> None:
-        self._alive += len(run) - run.died(self.dead_until_ms)
+        self._alive += len(run) - run.died(self.end)
         self._runs.append(run)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last = [run for run in (self._compact(run) for run in self._runs[-2:]) if run is not None]
@@ -129,15 +129,11 @@ class RowStore:
 
     def _is_met(self, run: Run, places: Places, keys: JoinKeys, probes: Places) -> npt.NDArray[np.bool_]:
         """Whether rows are alive and have the keys of the probes."""
-        good = self._is_alive(run, places)
+        good = run.alive(places, self.end)
         alive = np.flatnonzero(good)
         rows = run.rows.select(self._key_names).take(pa.array(places[alive]))
         good[alive] = are_equal(keys, probes[alive], rows, self._key_names)
         return good
-
-    def _is_alive(self, run: Run, places: Places) -> npt.NDArray[np.bool_]:
-        alive: npt.NDArray[np.bool_] = run.times[places] > self.dead_until_ms
-        return alive if run.gone is None else alive & ~run.gone[places]
 
     def has(self, keys: JoinKeys) -> npt.NDArray[np.bool_]:
         """Which of the keys have a living row."""
@@ -176,7 +172,7 @@ class RowStore:
         parts = []
         for run in self._runs:
             probes, places = run.like(hashes)
-            alive = self._is_alive(run, places)
+            alive = run.alive(places, self.end)
             probes, places = probes[alive], places[alive]
             equal = equal_rows(rows.take(pa.array(probes)), run.rows.take(pa.array(places)))
             parts.append((run, probes[equal], places[equal]))
@@ -204,8 +200,9 @@ class RowStore:
         for run in self._runs:
             places = run.places_of(ids)
             if len(places):
-                fresh = run.take_out(places)
-                self._alive -= int(np.count_nonzero(run.times[fresh] > self.dead_until_ms))
+                places = places[run.alive(places, self.end)]
+                run.take_out(places)
+                self._alive -= len(places)
         self._tidy()
 
     def remove_outdated(self, rows: pa.Table, until_ms: int) -> None:
@@ -218,14 +215,19 @@ class RowStore:
 
     def within(self, after_ms: int, until_ms: int) -> pa.Table:
         """The living rows later than a time and not later than another, in no order."""
-        parts = [run.rows.take(pa.array(self._within(run, after_ms, until_ms))) for run in self._runs]
+        start, end = End(after_ms, self.next_id), End(until_ms, self.next_id)
+        parts = [run.rows.take(pa.array(self._between(run, start, end))) for run in self._runs]
         return pa.concat_tables([self._schema.empty_table(), *parts])
 
     def expire(self, until_ms: int, *, unmarked: bool = False) -> tuple[pa.Table, Timestamps]:
-        """Let rows of this time or before die; gives those that were never marked, if asked, in the order of time."""
-        died = [(run, self._within(run, self.dead_until_ms, until_ms)) for run in self._runs]
+        """Let the rows here of this time or before die; gives those never marked, if asked, in the order of time."""
+        return self.expire_to(max(self.end, End(until_ms, self.next_id)), unmarked=unmarked)
+
+    def expire_to(self, end: End, *, unmarked: bool = False) -> tuple[pa.Table, Timestamps]:
+        """Let rows up to there die."""
+        died = [(run, self._between(run, self.end, end)) for run in self._runs]
         self._alive -= sum(len(places) for _, places in died)
-        self.dead_until_ms = max(self.dead_until_ms, until_ms)
+        self.end = end
         found = [(run, places[~run.marked[places]]) for run, places in died] if unmarked else []
         rows = pa.concat_tables(
             [self._schema.empty_table(), *(run.rows.take(pa.array(places)) for run, places in found)]
@@ -236,8 +238,8 @@ class RowStore:
         self._tidy()
         return rows.take(pa.array(order)), times[order]
 
-    def _within(self, run: Run, after_ms: int, until_ms: int) -> Places:
-        places = run.by_time[run.died(after_ms) : run.died(until_ms)]
+    def _between(self, run: Run, start: End, end: End) -> Places:
+        places = run.by_time[run.died(start) : run.died(end)]
         return places if run.gone is None else places[~run.gone[places]]
 
     def _tidy(self) -> None:
@@ -245,19 +247,19 @@ class RowStore:
         self._runs = [run for run in map(self._compact_if_worth, self._runs) if run is not None]
 
     def _compact_if_worth(self, run: Run) -> Run | None:
-        return self._compact(run) if 2 * max(run.died(self.dead_until_ms), run.gone_count) > len(run) else run
+        return self._compact(run) if 2 * max(run.died(self.end), run.gone_count) > len(run) else run
 
     def _compact(self, run: Run) -> Run | None:
-        return run if run.gone is None and not run.died(self.dead_until_ms) else run.without(self.dead_until_ms)
+        return run if run.gone is None and not run.died(self.end) else run.without_dead(self.end)
 
     def meta(self) -> list[int]:
         """The facts, besides its rows, that must survive."""
-        return [self.next_id, self.dead_until_ms]
+        return [self.next_id, *self.end]
 
     def set_meta(self, meta: list[int]) -> None:
         """Take over what `meta` gave."""
-        self.next_id, until_ms = meta
-        self.expire(until_ms)
+        self.next_id, *end = meta
+        self.expire_to(End(*end))
 
     # -- changelog --------------------------------------------------------------------------------------------------
 

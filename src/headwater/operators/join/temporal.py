@@ -74,7 +74,7 @@ class TemporalJoinOperator:
             raise RowError.no_event_time(self._step)
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
-        before_ms = self._waiting.dead_until_ms
+        before_ms = self._waiting.end.until_ms
         rows, times = self._waiting.expire(time.watermark_ms, unmarked=True)
         if len(rows):
             self._emit_joined(rows, times, emit)
