@@ -45,6 +45,7 @@ PUBLIC = [
     "PublishError",
     "ReducingState",
     "Retention",
+    "Retry",
     "RowError",
     "Schema",
     "SchemaError",

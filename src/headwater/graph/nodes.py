@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -21,6 +21,8 @@ from headwater.functions import (
     ProcessFunction,
     ProcessWindowFunction,
 )
+from headwater.lookups import LookupTable
+from headwater.retry import Retry
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
@@ -92,7 +94,7 @@ class Node:
     schema: Schema
     uid: str | None = None
     outputs: Mapping[str, Schema] = field(default_factory=dict)
-    """The side outputs that somebody reads, by tag."""
+    """The side outputs that somebody reads, or that the step is set to write, by tag."""
 
     operation: ClassVar[str] = ""
     is_source: ClassVar[bool] = False
@@ -179,6 +181,38 @@ class MapBatchesNode(Node):
     operation: ClassVar[str] = "map_batches"
     function: Callable[[pa.Table], pa.Table] = None  # type: ignore[assignment]
     timestamp: str | None = None
+
+
+@dataclass(frozen=True)
+class MapAsyncNode(Node):
+    """One row in, one row or none out, by a coroutine function."""
+
+    operation: ClassVar[str] = "map_async"
+    function: Callable[[Any], Awaitable[Any]] = None  # type: ignore[assignment]
+    capacity: int = 1
+    timeout_ms: int | None = None
+    retry: Retry | None = None
+    ordered: bool = True
+    timeout_to: OutputTag | None = None
+
+
+@dataclass(frozen=True)
+class LookupJoinNode(Node):
+    """Each row together with the rows of a table outside the job that have its key."""
+
+    operation: ClassVar[str] = "lookup_join"
+    keys: tuple[str, ...] = ()
+    """The stream's columns that make the key."""
+    key_types: tuple[pa.DataType, ...] = ()
+    """The types in which keys are compared."""
+    right: pa.Table | LookupTable | Callable[[list[Any]], Mapping[Any, Any]] = None
+    """A table that travels with the plan, its key columns first; or what is asked by key."""
+    right_keys: tuple[str, ...] = ()
+    right_schema: Schema = None  # type: ignore[assignment]
+    """What the table adds to a row, under its own names."""
+    keeps_unmatched: bool = True
+    cache: Literal["full"] | int | None = None
+    ttl_ms: int | None = None
 
 
 @dataclass(frozen=True)
