@@ -59,6 +59,7 @@ from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
+from headwater.streams.growth import StateGrowthWarning
 from headwater.streams.keyed import KeyedStream
 from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
@@ -119,6 +120,7 @@ __all__ = [
     "SchemaError",
     "SourceError",
     "StateError",
+    "StateGrowthWarning",
     "Step",
     "Stream",
     "Timer",

@@ -51,6 +51,7 @@ PUBLIC = [
     "SchemaError",
     "SourceError",
     "StateError",
+    "StateGrowthWarning",
     "Step",
     "Stream",
     "Timer",

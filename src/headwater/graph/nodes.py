@@ -67,6 +67,9 @@ class Exchange:
 FORWARD = Exchange("forward")
 
 
+ROW_KIND = "row_kind"
+"""The column that says what a row of a changelog does: '+I', '-U', '+U' or '-D'."""
+
 LEFT, RIGHT = 0, 1
 """The inputs of a step that has two."""
 
@@ -110,6 +113,11 @@ class Node:
     @property
     def is_silent(self) -> bool:
         """Whether the step never gives a result."""
+        return False
+
+    @property
+    def grows(self) -> bool:
+        """Whether the step keeps every row it gets."""
         return False
 
 
@@ -292,6 +300,34 @@ class IntervalJoinNode(JoinNode):
 
     def kept(self) -> dict[str, Any]:
         return {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
+
+
+@dataclass(frozen=True)
+class RegularJoinNode(JoinNode):
+    """Pairs of all rows so far, and padded rows where `how` asks for them, as a changelog."""
+
+    operation: ClassVar[str] = "regular_join"
+    how: str = "inner"
+    ttl_ms: int | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "how": self.how}
+
+    @property
+    def grows(self) -> bool:
+        return self.ttl_ms is None
+
+
+@dataclass(frozen=True)
+class TemporalJoinNode(JoinNode):
+    """Each left row with the right row of its key that was the latest at the left row's time."""
+
+    operation: ClassVar[str] = "temporal_join"
+    how: str = "inner"
+    late: OutputTag | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "how": self.how}
 
 
 @dataclass(frozen=True)

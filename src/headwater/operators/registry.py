@@ -9,6 +9,8 @@ from headwater.operators.broadcast_process import BroadcastProcessOperator
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
 from headwater.operators.join.interval import IntervalJoinOperator
+from headwater.operators.join.regular import RegularJoinOperator
+from headwater.operators.join.temporal import TemporalJoinOperator
 from headwater.operators.lookup_join import LookupJoinOperator
 from headwater.operators.map_async import MapAsyncOperator
 from headwater.operators.process import KeyedProcessOperator
@@ -30,7 +32,9 @@ _STATEFUL: dict[str, Callable[..., Operator]] = {
     "co_process": CoProcessOperator,
     "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
+    "regular_join": RegularJoinOperator,
     "running": RunningOperator,
+    "temporal_join": TemporalJoinOperator,
     "window": window_operator,
 }
 _STATELESS: dict[str, Callable[..., StatelessOperator]] = {
