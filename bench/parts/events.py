@@ -15,12 +15,10 @@ def event_tables(rows: int, keys: int, rows_per_table: int, seed: int = 1) -> It
     random = np.random.default_rng(seed)
     for start in range(0, rows, rows_per_table):
         count = min(rows_per_table, rows - start)
-        micros = (
-            1_700_000_000_000_000 + np.arange(start, start + count) * 1000 - 1000 * random.integers(0, 2_000, count)
-        )
+        millis = 1_700_000_000_000 + np.arange(start, start + count) - random.integers(0, 2_000, count)
         columns = {
             "user": pa.array(random.integers(0, keys, count), pa.int64()),
-            "ts": pa.array(micros, pa.timestamp("us", "UTC")),
+            "ts": pa.array(millis * 1000, pa.timestamp("us", "UTC")),
             "amount": pa.array(random.random(count) * 100),
         }
         yield pa.table(columns)

@@ -143,11 +143,20 @@ def paired(left: hw.Stream, right: hw.Stream, between: tuple[str, str]) -> hw.St
     )
 
 
-@pytest.mark.parametrize("between", [("-3 ms", "2 ms"), ("-3 ms", "0 ms"), ("0 ms", "0 ms")])
+JOINS: dict[str, Build] = {
+    "before and after": partial(paired, between=("-3 ms", "2 ms")),
+    "before": partial(paired, between=("-3 ms", "0 ms")),
+    "at once": partial(paired, between=("0 ms", "0 ms")),
+    "regular": lambda left, right: left.key_by("a").join_regular(right.key_by("a"), how="full"),
+    "temporal": lambda left, right: left.key_by("a").temporal_join(right.key_by("a"), how="left", late=TAGS[0]),
+}
+
+
+@pytest.mark.parametrize("join", JOINS)
 @example(given=[(True, ("x", 1), 5, 2), (True, ("x", 2), 4, 2), (False, ("x", 3), 4, 3)])
 @quick
 @given(given=st.lists(st.tuples(st.booleans(), ROWS, st.integers(0, 6), counts), min_size=2, max_size=20))
-def test_joins_go_on_as_before(between: tuple[str, str], given: list[tuple[bool, Any, int, int]]) -> None:
+def test_joins_go_on_as_before(join: str, given: list[tuple[bool, Any, int, int]]) -> None:
     """Rows come close to the watermark: those right at it are kept until the next one."""
     actions: list[Action] = []
     mark = 0
@@ -156,7 +165,7 @@ def test_joins_go_on_as_before(between: tuple[str, str], given: list[tuple[bool,
         actions += [("push_to", "left" if is_left else "right", row, at), ("watermark", mark)]
     scales = [scale for _, _, _, scale in given for _ in range(2)]
     inputs = {"left": "a string, b bigint", "right": "a string, b bigint"}
-    same(partial(paired, between=between), inputs, actions, scales, *TAGS)
+    same(JOINS[join], inputs, actions, scales, *TAGS)
 
 
 class Limits(hw.KeyedBroadcastFunction):

@@ -16,6 +16,8 @@ import pyarrow as pa
 from headwater.state.spread import Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
+_HEADING = ("@op", "@slice", "@run")
+"""Columns beside those of the slices; users' names do not start so."""
 Merge = Callable[[list[pa.Table]], pa.Table]
 """Makes one table, with one row for each key, of several."""
 
@@ -29,7 +31,9 @@ class SliceTable:
         """`keys` are the columns that make the key; none where all rows have one."""
         self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
         self.spread: Spread = by_columns(keys)
-        heading = [pa.field("op", pa.int8()), pa.field("slice", pa.int64()), pa.field("run", pa.int64())]
+        heading = [
+            pa.field(name, dtype) for name, dtype in zip(_HEADING, (pa.int8(), pa.int64(), pa.int64()), strict=True)
+        ]
         self._stored = pa.schema([*heading, *schema])
         self.clear_all()
 
@@ -104,7 +108,7 @@ class SliceTable:
         return pa.Table.from_arrays([ops, starts, runs, *columns], schema=self._stored)
 
     def apply(self, changes: pa.Table) -> None:
-        ops, starts, runs = (changes[name].to_numpy() for name in ("op", "slice", "run"))
+        ops, starts, runs = (changes[name].to_numpy() for name in _HEADING)
         for start in starts[ops == REMOVE].tolist():
             self.remove(start)
         content = changes.select(self._schema.names)
