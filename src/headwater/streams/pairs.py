@@ -40,6 +40,19 @@ def check_keyed(left: Stream, right: Stream, step: str) -> None:
     check_keyed_alike(left, right, step)
 
 
+def check_has_watermarks(left: Stream, right: Stream, step: str) -> None:
+    """Without watermarks event time stands still until the input ends: a live job would keep every row and give nothing."""
+    for which, stream in (("left", left), ("right", right)):
+        for source in stream._env.graph.sources_of(stream._edges):
+            if source.watermarks.column is None and not source.source.bounded:
+                raise GraphError.bad_argument(
+                    step,
+                    "needs event time on both sides, or it would keep all rows and give no result",
+                    f"source {source.name!r} without watermarks on the {which} side",
+                    "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s')",
+                )
+
+
 def add_pair(left: Stream, right: Stream, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
     """Add a step with two inputs."""
     edges = (*_moving(left._edges), *(dataclasses.replace(edge, side=RIGHT) for edge in _moving(right._edges)))
