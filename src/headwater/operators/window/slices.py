@@ -1,4 +1,4 @@
-"""The state of sliced windows: per slice of time, tables of accumulators by key.
+"""The state of sliced windows: per slice of time, tables of accumulators by key, or of rows.
 
 An epoch adds one table to each slice it touches, and that table is also what the changelog gets: no key is looked up.
 Tables of a slice are merged when the newer ones have grown as large as the oldest. That depends only on the tables that
@@ -16,7 +16,9 @@ import pyarrow as pa
 from headwater.state.table import PUT, REMOVE
 
 Merge = Callable[[list[pa.Table]], pa.Table]
-"""Makes one table, with one row for each key, of several."""
+"""Makes one table of several: with one row for each key, or with all their rows."""
+_HEADING = [pa.field("op", pa.int8()), pa.field("slice", pa.int64()), pa.field("run", pa.int64())]
+"""What stands before a table's own columns, which may have the same names."""
 
 
 class SliceTable:
@@ -24,8 +26,7 @@ class SliceTable:
 
     def __init__(self, schema: pa.Schema, merge: Merge, on_new_slice: Callable[[int], None]) -> None:
         self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
-        heading = [pa.field("op", pa.int8()), pa.field("slice", pa.int64()), pa.field("run", pa.int64())]
-        self._stored = pa.schema([*heading, *schema])
+        self._stored = pa.schema([*_HEADING, *schema])
         self.clear_all()
 
     def clear_all(self) -> None:
@@ -41,7 +42,7 @@ class SliceTable:
         return self._slices.get(start, [])
 
     def add(self, start: int, table: pa.Table) -> None:
-        """Add a table with one row for each of its keys."""
+        """Add a table to a slice."""
         self._added.setdefault(start, []).append(table)
         self._put(start, table)
 
@@ -99,10 +100,10 @@ class SliceTable:
         return pa.Table.from_arrays([ops, starts, runs, *columns], schema=self._stored)
 
     def apply(self, changes: pa.Table) -> None:
-        ops, starts, runs = (changes[name].to_numpy() for name in ("op", "slice", "run"))
+        ops, starts, runs = (changes.column(place).to_numpy() for place in range(len(_HEADING)))
         for start in starts[ops == REMOVE].tolist():
             self.remove(start)
-        content = changes.select(self._schema.names)
+        content = changes.select(range(len(_HEADING), len(self._stored)))
         first = int(np.count_nonzero(ops == REMOVE))
         edges = np.flatnonzero((np.diff(starts[first:]) != 0) | (np.diff(runs[first:]) != 0)) + 1
         bounds = [first, *(edges + first).tolist(), len(changes)]
