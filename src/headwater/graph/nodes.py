@@ -23,7 +23,7 @@ from headwater.functions import (
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
-from headwater.windows import WindowAssigner
+from headwater.windows import SlicedAssigner, WindowAssigner
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,16 @@ class Panes:
 
 
 @dataclass(frozen=True)
+class WindowInput:
+    """One of the two inputs whose rows meet in windows: its rows, how they are keyed, and what becomes of late ones."""
+
+    input_schema: Schema
+    key: Key
+    lateness_ms: int = 0
+    late: OutputTag | None = None
+
+
+@dataclass(frozen=True)
 class WindowNode(Node):
     """Windows over a keyed stream. One of `aggregates`, `reduce` and `aggregate` may stand before `process`."""
 
@@ -257,6 +267,8 @@ class WindowNode(Node):
     """What a firing gives in the end, before key, window and pane are put to it."""
     process: ProcessWindowFunction | None = None
     states: tuple[StateDeclaration, ...] = ()
+    sides: tuple[WindowInput, WindowInput] | None = None
+    """The two inputs that its rows come from, each as one column of them, in joins and co-groups."""
 
     def kept(self) -> dict[str, Any]:
         return {
@@ -273,6 +285,29 @@ class WindowNode(Node):
     @property
     def is_silent(self) -> bool:
         return not self.trigger.can_fire
+
+
+@dataclass(frozen=True)
+class WindowJoinNode(Node):
+    """The rows of two inputs that have a key and a window in common, with all columns of the left and some of the right."""
+
+    operation: ClassVar[str] = "window_join"
+    is_stateful: ClassVar[bool] = True
+    assigner: SlicedAssigner = None  # type: ignore[assignment]
+    left: WindowInput = None  # type: ignore[assignment]
+    right: WindowInput = None  # type: ignore[assignment]
+    right_columns: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return self.left.key
+
+    def kept(self) -> dict[str, Any]:
+        return {
+            "windows": self.assigner.describe(),
+            "rows": [side.input_schema.ddl() for side in (self.left, self.right)],
+            "right key": self.right.key.describe(),
+        }
 
 
 @dataclass(frozen=True)

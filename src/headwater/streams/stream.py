@@ -12,7 +12,7 @@ from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
 from headwater.descriptors import declared_states
-from headwater.errors import GraphError, SchemaError, StateError
+from headwater.errors import GraphError, SchemaError
 from headwater.expressions import compile_select, compile_where
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import (
@@ -33,9 +33,9 @@ from headwater.graph.nodes import (
     SinkNode,
     WhereNode,
 )
-from headwater.schema import Schema, SchemaLike, parse_type
-from headwater.state.keys import is_key_type
+from headwater.schema import Schema, SchemaLike
 from headwater.streams.connected import ConnectedStreams
+from headwater.streams.keying import KeyPart, key_of
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -130,30 +130,12 @@ class Stream:
             edges += other._edges
         return Stream(self._env, edges, self.schema)
 
-    def key_by(self, *key: str | Callable[[Any], Any], type: str | None = None) -> KeyedStream:  # noqa: A002
+    def key_by(self, *key: KeyPart, type: str | None = None) -> KeyedStream:  # noqa: A002
         """Key the stream by columns, or by a function together with the DDL type of its result.
 
         `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
         """
-        columns = tuple(k for k in key if isinstance(k, str))
-        functions = [k for k in key if not isinstance(k, str)]
-        if not key or (functions and (columns or len(functions) > 1)):
-            raise GraphError.bad_argument("key_by", "needs column names or one function", key, "write key_by('user')")
-        if functions:
-            if type is None:
-                raise GraphError.bad_argument(
-                    "key_by",
-                    "needs the type of a function's result",
-                    functions[0],
-                    "add type='string' or another DDL type",
-                )
-            spec = Key((), _callable("key_by", functions[0]), parse_type(type))
-        else:
-            fields = [self.schema.field(column) for column in columns]
-            dtype = fields[0].type if len(fields) == 1 else pa.struct([pa.field(f.name, f.type) for f in fields])
-            spec = Key(columns, None, dtype)
-        if not is_key_type(spec.type):
-            raise StateError.bad_key_type("key_by", spec.type)
+        spec = key_of(self.schema, key, type, "key_by")
         return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
 
     def connect(self, other: Stream) -> ConnectedStreams:

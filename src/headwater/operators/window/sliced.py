@@ -52,9 +52,8 @@ class SlicedWindowOperator:
             batch, starts = batch.take(np.flatnonzero(is_open)), starts[is_open]
         if len(batch):
             self._add(self._slicer.slice(batch, starts), time.watermark_ms, emit)
-        late = self._late.take()
-        if late is not None:
-            emit(*late)
+        for tag, late in self._late.take():
+            emit(tag, late)
 
     def process_combined(self, batch: Batch, time: StepTime, emit: Emit) -> int:
         sliced = self._slicer.merge(batch)
