@@ -294,19 +294,18 @@ class WindowJoinNode(Node):
     operation: ClassVar[str] = "window_join"
     is_stateful: ClassVar[bool] = True
     assigner: SlicedAssigner = None  # type: ignore[assignment]
-    left: WindowInput = None  # type: ignore[assignment]
-    right: WindowInput = None  # type: ignore[assignment]
+    sides: tuple[WindowInput, WindowInput] = None  # type: ignore[assignment]
     right_columns: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:
-        return self.left.key
+        return self.sides[LEFT].key
 
     def kept(self) -> dict[str, Any]:
         return {
             "windows": self.assigner.describe(),
-            "rows": [side.input_schema.ddl() for side in (self.left, self.right)],
-            "right key": self.right.key.describe(),
+            "rows": [side.input_schema.ddl() for side in self.sides],
+            "right key": self.sides[RIGHT].key.describe(),
         }
 
 

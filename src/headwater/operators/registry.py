@@ -10,6 +10,7 @@ from headwater.operators.contract import Combiner, Operator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.window import window_operator
+from headwater.operators.window.join import WindowJoinOperator
 from headwater.operators.window.slicing import combiner_of
 from headwater.schema import Schema
 
@@ -18,6 +19,7 @@ _OPERATORS: dict[str, Callable[..., Operator]] = {
     "keyed_process": KeyedProcessOperator,
     "running": RunningOperator,
     "window": window_operator,
+    "window_join": WindowJoinOperator,
 }
 
 

@@ -35,6 +35,7 @@ from headwater.graph.nodes import (
 )
 from headwater.schema import Schema, SchemaLike
 from headwater.streams.connected import ConnectedStreams
+from headwater.streams.joined import CoGroupedStreams, JoinedStreams
 from headwater.streams.keying import KeyPart, key_of
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
@@ -135,8 +136,7 @@ class Stream:
 
         `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
         """
-        spec = key_of(self.schema, key, type, "key_by")
-        return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
+        return self._keyed(key_of(self.schema, key, type, "key_by"))
 
     def connect(self, other: Stream) -> ConnectedStreams:
         """This stream and another, of any schema, for one function to read: both keyed, or neither.
@@ -155,6 +155,34 @@ class Stream:
         """
         self._check_meets(other, "connect")
         return ConnectedStreams(self, other)
+
+    def join(self, other: Stream) -> JoinedStreams:
+        """Pairs of rows of this stream and another that have a key and a window in common.
+
+        >>> env = Environment("doc", engine="local")
+        >>> times = hw.Watermarks.monotonous("t")
+        >>> orders = env.from_rows([(1, "ann", 10)], "id long, user string, t long", times, name="orders")
+        >>> visits = env.from_rows([("ann", "/home", 12)], "user string, page string, t long", times, name="visits")
+        >>> pairs = orders.join(visits).where("user").equal_to("user").window(hw.tumbling("1 s"))
+        >>> pairs.apply(lambda order, visit: (order.id, visit.page), "id long, page string").collect()
+        [Row(id=1, page='/home')]
+        """
+        self._check_meets(other, "join")
+        return JoinedStreams(self, other)
+
+    def cogroup(self, other: Stream) -> CoGroupedStreams:
+        """The rows of this stream and of another by key and window, also where one of them has none.
+
+        >>> env = Environment("doc", engine="local")
+        >>> times = hw.Watermarks.monotonous("t")
+        >>> ordered = env.from_rows([("ann", 10), ("bob", 11)], "user string, t long", times, name="ordered")
+        >>> paid = env.from_rows([("ann", 12)], "user string, t long", times, name="paid")
+        >>> groups = ordered.cogroup(paid).where("user").equal_to("user").window(hw.tumbling("1 s"))
+        >>> groups.apply(lambda o, p, ctx: [(ctx.key, len(o) - len(p))], "user string, open int").collect()
+        [Row(user='ann', open=0), Row(user='bob', open=1)]
+        """
+        self._check_meets(other, "cogroup")
+        return CoGroupedStreams(self, other)
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
@@ -198,6 +226,9 @@ class Stream:
 
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
         return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)
+
+    def _keyed(self, key: Key) -> KeyedStream:
+        return KeyedStream(self._env, self._moved(Exchange("key", key)), self.schema, key)
 
     def _check_meets(self, other: object, step: str) -> None:
         """Only streams of one job can meet."""

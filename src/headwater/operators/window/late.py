@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from headwater.batch import MAX_TIMESTAMP, Batch, Timestamps, timestamp_array
 from headwater.functions import OutputTag
 from headwater.graph.nodes import WindowNode
-from headwater.rows import UTC, encode_rows
+from headwater.rows import UTC, Row, decode, encode_rows, make_rows
 from headwater.schema import Schema
-from headwater.windows import Window
+from headwater.windows import SlicedAssigner, Window
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -66,6 +67,24 @@ class LateRows:
     def drop(self, timestamps: Timestamps, watermark_ms: int) -> None:
         """Count the late ones of rows that go nowhere."""
         self.count_dropped(int(np.count_nonzero(timestamps <= watermark_ms - self._lateness_ms)))
+
+    def add_rows(
+        self,
+        batch: Batch,
+        row: type[Row],
+        are_gone: npt.NDArray[np.bool_],
+        assigner: SlicedAssigner,
+        watermark_ms: int,
+    ) -> None:
+        """The rows of a batch that are in no window."""
+        if self._tag is None:
+            self.drop(batch.timestamps[are_gone], watermark_ms)
+            return
+        gone = batch.take(np.flatnonzero(are_gone))
+        rows = make_rows(row, [decode(column) for column in gone.table.columns])
+        for values, timestamp in zip(rows, gone.timestamps.tolist(), strict=True):
+            windows = assigner.windows_of_slice(assigner.slice_of(timestamp))
+            self.add(values, timestamp, windows[-1] if windows else None, watermark_ms)
 
     def count_dropped(self, rows: int) -> None:
         """Count late rows that go nowhere."""

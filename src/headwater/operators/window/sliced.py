@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Batch, Timestamps
+from headwater.batch import Batch
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import among, group
@@ -19,7 +19,7 @@ from headwater.operators.window.late import LateRows
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
 from headwater.operators.window.slicing import Sliced, Slicer, flat
-from headwater.rows import Row, decode
+from headwater.rows import Row
 from headwater.state.table import StateTable
 from headwater.windows import SlicedAssigner, Window
 
@@ -48,7 +48,7 @@ class SlicedWindowOperator:
         starts = self._slicer.starts(batch.timestamps)
         is_open = self._schedule.are_open(starts, time.watermark_ms)
         if not is_open.all():
-            self._take_late(batch, starts, is_open, time.watermark_ms)
+            self._late.add_rows(batch, self._row, ~is_open, self._assigner, time.watermark_ms)
             batch, starts = batch.take(np.flatnonzero(is_open)), starts[is_open]
         if len(batch):
             self._add(self._slicer.slice(batch, starts), time.watermark_ms, emit)
@@ -66,15 +66,6 @@ class SlicedWindowOperator:
         if len(sliced.starts):
             self._add(sliced, time.watermark_ms, emit)
         return rows
-
-    def _take_late(self, batch: Batch, starts: Timestamps, is_open: Any, watermark_ms: int) -> None:
-        if self._node.late is None:
-            self._late.drop(batch.timestamps[~is_open], watermark_ms)
-            return
-        for at in np.flatnonzero(~is_open).tolist():
-            windows = self._assigner.windows_of_slice(int(starts[at]))
-            row = self._row(*(decode(column.slice(at, 1))[0] for column in batch.table.columns))
-            self._late.add(row, int(batch.timestamps[at]), windows[-1] if windows else None, watermark_ms)
 
     def _add(self, sliced: Sliced, watermark_ms: int, emit: Emit) -> None:
         order = np.unique(sliced.starts)
