@@ -28,10 +28,10 @@ class PairedStreams:
     _step = ""
 
     def __init__(
-        self, left: Stream, right: Stream, left_key: KeyedStream | None = None, right_key: KeyedStream | None = None
+        self, left: Stream, right: Stream, left_keyed: KeyedStream | None = None, right_keyed: KeyedStream | None = None
     ) -> None:
         self._left, self._right = left, right
-        self._left_keyed, self._right_keyed = left_key, right_key
+        self._left_keyed, self._right_keyed = left_keyed, right_keyed
 
     def where(self, *key: KeyPart, type: str | None = None) -> Self:  # noqa: A002
         """The key of the left stream: columns, or a function together with the DDL type of its result."""
@@ -49,15 +49,16 @@ class PairedStreams:
 
     def _sides(self) -> tuple[KeyedStream, KeyedStream]:
         """Both streams by their keys, which must fit."""
-        for keyed, call in ((self._left_keyed, "where"), (self._right_keyed, "equal_to")):
-            if keyed is None:
-                raise GraphError.bad_argument(
-                    self._step, "needs a key of each stream", f"no {call}", f"write .{call}(...) before .window(...)"
-                )
-        assert self._left_keyed is not None
-        assert self._right_keyed is not None
-        check_keyed(self._left_keyed, self._right_keyed, self._step)
-        return self._left_keyed, self._right_keyed
+        left, right = self._given(self._left_keyed, "where"), self._given(self._right_keyed, "equal_to")
+        check_keyed(left, right, self._step)
+        return left, right
+
+    def _given(self, keyed: KeyedStream | None, call: str) -> KeyedStream:
+        if keyed is None:
+            raise GraphError.bad_argument(
+                self._step, "needs a key of each stream", f"no {call}", f"write .{call}(...) before .window(...)"
+            )
+        return keyed
 
 
 class JoinedStreams(PairedStreams):
