@@ -8,8 +8,8 @@ from typing import Any
 from tests.transcripts.window_programs import in_ms
 
 import headwater as hw
-from headwater.streams.joined import CoGroupedStreams, JoinedStreams, WindowedJoin
 from headwater.streams.stream import Step, Stream
+from headwater.streams.window_join import CoGroupedStreams, JoinedStreams, WindowedJoin
 from headwater.testing.transcript import Program
 from headwater.triggers import EventTimeTrigger
 

@@ -210,6 +210,41 @@ class CoProcessNode(Node):
 
 
 @dataclass(frozen=True)
+class JoinNode(Node):
+    """Two keyed inputs whose rows are put side by side: the left columns, then those of the right in `right_columns`."""
+
+    is_stateful: ClassVar[bool] = True
+    key: Key = None  # type: ignore[assignment]
+    right_key: Key = None  # type: ignore[assignment]
+    left_schema: Schema = None  # type: ignore[assignment]
+    right_schema: Schema = None  # type: ignore[assignment]
+    right_columns: tuple[str, ...] = ()
+
+    def kept(self) -> dict[str, Any]:
+        return {
+            "right key": self.right_key.describe(),
+            "left rows": self.left_schema.ddl(),
+            "right rows": self.right_schema.ddl(),
+        }
+
+
+@dataclass(frozen=True)
+class IntervalJoinNode(JoinNode):
+    """Pairs of rows with `left time + lower <= right time <= left time + upper`."""
+
+    operation: ClassVar[str] = "interval_join"
+    lower_ms: int = 0
+    upper_ms: int = 0
+    late_left: OutputTag | None = None
+    late_right: OutputTag | None = None
+    unmatched_left: OutputTag | None = None
+    unmatched_right: OutputTag | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
+
+
+@dataclass(frozen=True)
 class RunningNode(Node):
     """Built-in aggregates over all rows of a key so far."""
 
@@ -288,25 +323,17 @@ class WindowNode(Node):
 
 
 @dataclass(frozen=True)
-class WindowJoinNode(Node):
-    """The rows of two inputs that have a key and a window in common, with all columns of the left and some of the right."""
+class WindowJoinNode(JoinNode):
+    """Pairs of rows that have a window in common."""
 
     operation: ClassVar[str] = "window_join"
-    is_stateful: ClassVar[bool] = True
     assigner: SlicedAssigner = None  # type: ignore[assignment]
-    sides: tuple[WindowInput, WindowInput] = None  # type: ignore[assignment]
-    right_columns: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> Key:
-        return self.sides[LEFT].key
+    lateness_ms: int = 0
+    late_left: OutputTag | None = None
+    late_right: OutputTag | None = None
 
     def kept(self) -> dict[str, Any]:
-        return {
-            "windows": self.assigner.describe(),
-            "rows": [side.input_schema.ddl() for side in self.sides],
-            "right key": self.sides[RIGHT].key.describe(),
-        }
+        return {**super().kept(), "windows": self.assigner.describe()}
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from headwater.graph.nodes import Node, WindowNode
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator
+from headwater.operators.join.interval import IntervalJoinOperator
+from headwater.operators.join.window import WindowJoinOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.window import window_operator
-from headwater.operators.window.join import WindowJoinOperator
 from headwater.operators.window.slicing import combiner_of
 from headwater.schema import Schema
 
 _OPERATORS: dict[str, Callable[..., Operator]] = {
     "co_process": CoProcessOperator,
+    "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
     "running": RunningOperator,
     "window": window_operator,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.errors import GraphError
+from headwater.functions import OutputTag
 from headwater.graph.nodes import RIGHT, Edge, Exchange, Key, Node
 from headwater.schema import Schema, type_ddl
 
@@ -51,6 +52,41 @@ def check_has_watermarks(left: Stream, right: Stream, step: str) -> None:
                     f"source {source.name!r} without watermarks on the {which} side",
                     "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s')",
                 )
+
+
+def joined(left: Stream, right: Stream, suffix: str, step: str) -> tuple[Schema, tuple[str, ...]]:
+    """The columns of both sides, and which of the right ones they are.
+
+    Key columns with the same names on both sides are shown once. A right column whose name is taken gets the suffix.
+    """
+    once = set(right.key.columns) if left.key.columns == right.key.columns else set()
+    fields = list(left.schema.arrow)
+    shown = tuple(name for name in right.schema.names if name not in once)
+    for name in shown:
+        field = right.schema.field(name)
+        taken = {other.name for other in fields}
+        fields.append(field.with_name(name + suffix) if name in taken else field)
+    names = [field.name for field in fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise GraphError.bad_argument(
+            step,
+            "gives the columns of both sides, which need names of their own",
+            ", ".join(twice),
+            "give another suffix",
+        )
+    return Schema(pa.schema(fields)), shown
+
+
+def check_tag(tag: Any, stream: Stream, step: str, what: str) -> None:
+    """A side output that takes rows of a side as they are has its schema."""
+    if tag is None:
+        return
+    if not isinstance(tag, OutputTag) or tag.schema != stream.schema:
+        got = str(tag.schema) if isinstance(tag, OutputTag) else tag
+        raise GraphError.bad_argument(
+            step, f"needs for {what} an hw.OutputTag of schema '{stream.schema}'", got, "declare the tag with it"
+        )
 
 
 def add_pair(left: Stream, right: Stream, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:

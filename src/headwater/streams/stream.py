@@ -12,6 +12,7 @@ from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
 from headwater.descriptors import declared_states
+from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError
 from headwater.expressions import compile_select, compile_where
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
@@ -35,8 +36,9 @@ from headwater.graph.nodes import (
 )
 from headwater.schema import Schema, SchemaLike
 from headwater.streams.connected import ConnectedStreams
-from headwater.streams.joined import CoGroupedStreams, JoinedStreams
+from headwater.streams.joins import add_interval_join
 from headwater.streams.keying import KeyPart, key_of
+from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -294,6 +296,48 @@ class KeyedStream(Stream):
         if self.key.function is not None:
             return [pa.field("key", self.key.type)]
         return [self.schema.field(column) for column in self.key.columns]
+
+    def interval_join(
+        self,
+        other: KeyedStream,
+        between: tuple[Duration, Duration],
+        *,
+        lower_inclusive: bool = True,
+        upper_inclusive: bool = True,
+        late_left: OutputTag | None = None,
+        late_right: OutputTag | None = None,
+        unmatched_left: OutputTag | None = None,
+        unmatched_right: OutputTag | None = None,
+        suffix: str = "_right",
+        name: str = "interval_join",
+    ) -> Step:
+        """Pairs of rows of one key, where the other's event time is between these bounds relative to this one's.
+
+        >>> env = Environment("doc", engine="local")
+        >>> by_ts = hw.Watermarks.monotonous("ts")
+        >>> orders = env.from_rows([(1, 1000)], "id long, ts long", by_ts, name="orders")
+        >>> paid = env.from_rows([(1, 3000), (1, 9000)], "id long, ts long", by_ts, name="paid")
+        >>> orders.key_by("id").interval_join(paid.key_by("id"), between=("0 s", "5 s")).collect()
+        [Row(id=1, ts=1000, ts_right=3000)]
+
+        A pair's time is the later of the two. Rows are kept until the watermark tells that nothing can meet them; those
+        that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
+        counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
+        """
+        return add_interval_join(
+            self,
+            other,
+            between=between,
+            inclusive=(lower_inclusive, upper_inclusive),
+            tags={
+                "late_left": late_left,
+                "late_right": late_right,
+                "unmatched_left": unmatched_left,
+                "unmatched_right": unmatched_right,
+            },
+            suffix=suffix,
+            name=name,
+        )
 
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""

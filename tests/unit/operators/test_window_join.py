@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.unit.operators.test_window_operators import Player, entries, operators
 
 import headwater as hw
-from headwater.operators.window import join
-from headwater.operators.window.join import WindowJoinOperator, pairs
+from headwater.operators.join import run
+from headwater.operators.join import window as window_join
+from headwater.operators.join.window import WindowJoinOperator, pairs
 from headwater.operators.window.operator import WindowOperator
 from headwater.streams.stream import Stream
 from headwater.testing import Harness
@@ -173,23 +174,24 @@ def test_sessions_are_of_both_sides_together(rows: list[Any]) -> None:
     assert entries(harness) == {}
 
 
-# -- blocks ---------------------------------------------------------------------------------------------------------
+# -- parts ----------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=100, deadline=None)
 @given(left=st.lists(st.integers(0, 4), max_size=12), right=st.lists(st.integers(0, 4), max_size=12))
-@pytest.mark.parametrize("block", [1, 3, 1000])
-def test_pairs_are_left_rows_first_in_order(block: int, left: list[int], right: list[int]) -> None:
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_pairs_are_left_rows_first_in_order(size: int, left: list[int], right: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join, "_BLOCK", block)
-        blocks = list(pairs(np.array(left, np.int64), np.array(right, np.int64), 5))
-    assert all(len(lefts) == len(rights) <= block for lefts, rights in blocks)
-    found = [pair for lefts, rights in blocks for pair in zip(lefts.tolist(), rights.tolist(), strict=True)]
+        patch.setattr(run, "CHUNK_PAIRS", size)
+        parts = list(pairs(np.array(left, np.int64), np.array(right, np.int64), 5))
+    assert all(len(lefts) <= max(size, len(right)) for lefts, _ in parts)
+    found = [pair for lefts, rights in parts for pair in zip(lefts.tolist(), rights.tolist(), strict=True)]
     assert found == [(a, b) for a, b in product(range(len(left)), range(len(right))) if left[a] == right[b]]
 
 
-def test_a_key_with_half_of_all_rows_comes_out_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "_BLOCK", 100)
+def test_a_key_with_half_of_all_rows_comes_out_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "CHUNK_PAIRS", 100)
+    monkeypatch.setattr(window_join, "_MATCHED_ROWS", 100)
     harness = Harness(joined(hw.tumbling("10 ms")), INPUTS)
     for side in INPUTS:
         rows = [("hot" if n % 2 else f"k{n}", n) for n in range(200)]

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Batch, Timestamps
-from headwater.graph.nodes import LEFT, RIGHT, WindowInput, WindowJoinNode
+from headwater.batch import Batch
+from headwater.graph.nodes import WindowInput, WindowJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
-from headwater.operators.grouping import Codes, Columns, among, are_not_null, group, stacked
-from headwater.operators.keys import key_arrays
+from headwater.operators.grouping import Codes, Columns, among, group, stacked
+from headwater.operators.join.keys import key_columns, key_names, keyed_rows, stored_schema
+from headwater.operators.join.run import chunks, expand
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
@@ -26,8 +27,8 @@ from headwater.rows import Row
 from headwater.state.table import StateTable
 from headwater.windows import SlicedAssigner, Window
 
-_BLOCK = 1 << 18
-"""Pairs made, and rows matched, at a time: bounds memory where a key has many rows on both sides."""
+_MATCHED_ROWS = 1 << 18
+"""About so many rows are matched at a time, of small windows together; bounds memory when many fire."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,12 @@ class WindowJoinOperator:
     needs_order = False
 
     def __init__(self, node: WindowJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
-        self._node, self._step = node, step
-        self._assigner = node.assigner
-        self._schedule = SliceSchedule(node.assigner, node.sides[LEFT].lateness_ms)
-        self._left, self._right = (
-            JoinSide(side, self._schedule, row, step) for side, row in zip(node.sides, (left, right), strict=True)
-        )
-        self._left_places = range(len(node.sides[LEFT].input_schema.names))
-        self._right_places = [node.sides[RIGHT].input_schema.names.index(name) for name in node.right_columns]
+        self._node, self._assigner = node, node.assigner
+        self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
+        left_rows = WindowInput(node.left_schema, node.key, node.lateness_ms, node.late_left)
+        right_rows = WindowInput(node.right_schema, node.right_key, node.lateness_ms, node.late_right)
+        self._left = JoinSide(left_rows, self._schedule, left, step)
+        self._right = JoinSide(right_rows, self._schedule, right, step)
 
     def reset(self) -> None:
         self._left.slices.clear_all()
@@ -98,7 +97,7 @@ class WindowJoinOperator:
             if len(firing.left) and len(firing.right):
                 ready.append(firing)
                 rows += len(firing.left) + len(firing.right)
-            if rows >= _BLOCK:
+            if rows >= _MATCHED_ROWS:
                 self._match(ready, emit)
                 ready, rows = [], 0
         if ready:
@@ -114,8 +113,7 @@ class WindowJoinOperator:
         groups = group(keys, len(left) + len(right), np.concatenate([of_left, of_right]))
         codes = groups.codes[: len(left)], groups.codes[len(left) :]
         edges = np.array([firing.window for firing in firings], np.int64)
-        left = left.select(self._left_places)
-        right = right.select(self._right_places)
+        left, right = left.select(self._node.left_schema.names), right.select(list(self._node.right_columns))
         for lefts, rights in pairs(*codes, len(groups)):
             windows = edges[of_left[lefts]]
             moments = [pa.array(edge * 1000).view(pa.timestamp("us", "UTC")) for edge in windows.T]
@@ -142,18 +140,13 @@ class JoinSide:
 
     def __init__(self, rows: WindowInput, schedule: SliceSchedule, row: type[Row], step: str) -> None:
         self._input, self._schedule, self._row, self._step = rows, schedule, row, step
-        names = rows.input_schema.names
-        computed = [] if rows.key.function is None else [pa.field("key", rows.key.type)]
-        self._schema = pa.schema([*rows.input_schema.arrow, *computed])
-        self._key_places = [names.index(name) for name in rows.key.columns] or [len(names)]
+        self._schema, self._key_names = stored_schema(rows.input_schema.arrow, rows.key), key_names(rows.key)
         self.slices = SliceTable(self._schema, _one_table, schedule.expect)
         self.late = LateRows(rows, step)
 
     def keys(self, rows: pa.Table) -> Columns:
-        """The columns of rows that make their key, as many as the other side has."""
-        columns = [rows.column(place) for place in self._key_places]
-        is_whole = len(columns) == 1 and pa.types.is_struct(columns[0].type)
-        return columns[0].flatten() if is_whole else columns
+        """The columns of rows that make their key."""
+        return key_columns(rows, self._key_names)
 
     def rows(self, starts: Iterable[int], keys: list[Columns] | None) -> pa.Table:
         """The rows of slices; those of some keys only, if given."""
@@ -164,21 +157,18 @@ class JoinSide:
     def add(self, batch: Batch, assigner: SlicedAssigner, watermark_ms: int) -> list[tuple[int, pa.Table]]:
         """Keep the rows that are not late and have a key without nulls; gives them by slice."""
         starts = self._schedule.starts(batch.timestamps, self._step)
-        is_kept = self._schedule.are_open(starts, watermark_ms)
-        if not is_kept.all():
-            self.late.add_rows(batch, self._row, ~is_kept, assigner, watermark_ms)
-        is_kept &= are_not_null(key_arrays(batch, self._input.key), len(batch))
-        if not is_kept.all():
-            batch, starts = batch.take(np.flatnonzero(is_kept)), starts[is_kept]
-        added = list(self._by_slice(batch, starts))
+        is_open = self._schedule.are_open(starts, watermark_ms)
+        if not is_open.all():
+            self.late.add_rows(batch, self._row, ~is_open, assigner, watermark_ms)
+            batch = batch.take(np.flatnonzero(is_open))
+        added = list(self._by_slice(keyed_rows(batch, self._input.key)))
         for start, rows in added:
             self.slices.add(start, rows)
         return added
 
-    def _by_slice(self, batch: Batch, starts: Timestamps) -> Iterator[tuple[int, pa.Table]]:
-        columns = batch.table.columns if batch.key is None else [*batch.table.columns, batch.key]
-        table = pa.Table.from_arrays(columns, schema=self._schema).combine_chunks()
-        found, codes = np.unique(starts, return_inverse=True)
+    def _by_slice(self, batch: Batch) -> Iterator[tuple[int, pa.Table]]:
+        found, codes = np.unique(self._schedule.starts(batch.timestamps, self._step), return_inverse=True)
+        table = pa.Table.from_arrays(batch.table.columns, schema=self._schema).combine_chunks()
         if len(found) > 1:
             table = table.take(pa.array(np.argsort(codes, kind="stable")))
         end = 0
@@ -188,17 +178,15 @@ class JoinSide:
 
 
 def pairs(left: Codes, right: Codes, groups: int) -> Iterator[tuple[Codes, Codes]]:
-    """The places of left and right rows that have a code in common, left rows first in order; a block at a time."""
+    """The places of left and right rows that have a code in common, left rows first in order; a part at a time."""
     order = np.argsort(right, kind="stable")
     counts = np.bincount(right, minlength=groups)
-    firsts = (np.cumsum(counts) - counts)[left]
-    matches = counts[left]
-    ends = np.cumsum(matches)
-    total = int(ends[-1]) if len(ends) else 0
-    for begin in range(0, total, _BLOCK):
-        numbers = np.arange(begin, min(begin + _BLOCK, total))
-        lefts = np.searchsorted(ends, numbers, side="right")
-        yield lefts, order[firsts[lefts] + numbers - (ends - matches)[lefts]]
+    begin = (np.cumsum(counts) - counts)[left]
+    end = begin + counts[left]
+    for first, last in chunks(end - begin):
+        lefts, places = expand(begin[first:last], end[first:last])
+        if len(lefts):
+            yield lefts + first, order[places]
 
 
 def _one_table(tables: list[pa.Table]) -> pa.Table:

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from headwater.errors import GraphError
 from headwater.functions import Emitted, OutputTag, ProcessWindowFunction, WindowContext
-from headwater.graph.nodes import RIGHT, WindowInput, WindowJoinNode, WindowNode
+from headwater.graph.nodes import LEFT, RIGHT, WindowInput, WindowJoinNode, WindowNode
 from headwater.schema import Schema, SchemaLike
 from headwater.streams.keying import KeyPart, key_of
-from headwater.streams.pairs import add_pair, check_has_watermarks, check_keyed
+from headwater.streams.pairs import add_pair, check_has_watermarks, check_keyed, joined
 from headwater.streams.tagging import CoGroupFunction, JoinFunction, SideBySide, tagged, tagged_schema
 from headwater.streams.windowing import Windowing
 from headwater.triggers import EventTimeTrigger
@@ -94,13 +94,13 @@ class WindowedPair(Windowing):
 
     def late_left(self, tag: OutputTag) -> Self:
         """Send left rows that are too late to a side output: their fields, and window_start, window_end, late_by_ms."""
-        self._check_late(tag, self._streams[0].schema, "late_left")
-        return self._with(_late=(tag, self._late[1]))
+        self._check_late(tag, self._streams[LEFT].schema, "late_left")
+        return self._with(_late=(tag, self._late[RIGHT]))
 
     def late_right(self, tag: OutputTag) -> Self:
         """Send right rows that are too late to a side output, as `late_left` does with left ones."""
-        self._check_late(tag, self._streams[1].schema, "late_right")
-        return self._with(_late=(self._late[0], tag))
+        self._check_late(tag, self._streams[RIGHT].schema, "late_right")
+        return self._with(_late=(self._late[LEFT], tag))
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -166,32 +166,39 @@ class WindowedJoin(WindowedPair):
         return self._add_windows(JoinFunction(function), value, value)
 
     def _side_by_side(self, suffix: str) -> Step:
-        sides = self._sides(self._lateness_ms)
-        columns = self._right_columns()
-        value = self._value(columns, suffix)
+        left, right = self._streams
+        value, columns = joined(left, right, suffix, self._step)
         shown = Schema(pa.schema([*value.arrow, *self._window_fields()]))
-        _check_names(self._step, shown)
+        self._check_window_names(value)
         assigner = self._assigner
-        has_own_trigger = type(self._firing(self._step)) is EventTimeTrigger and self._evictor is None
-        if has_own_trigger and isinstance(assigner, SlicedAssigner) and assigner.has_few_slices:
-            self._check_watermarks()
-            settings: dict[str, Any] = {"assigner": assigner, "sides": sides, "right_columns": columns}
-            return add_pair(*self._streams, WindowJoinNode, self._step, shown, **settings)
-        places = tuple(sides[RIGHT].input_schema.names.index(name) for name in columns)
-        return self._add_windows(JoinFunction(SideBySide(places)), value, shown)
+        is_plain = type(self._firing(self._step)) is EventTimeTrigger and self._evictor is None
+        if not is_plain or not isinstance(assigner, SlicedAssigner) or not assigner.has_few_slices:
+            places = tuple(right.schema.names.index(name) for name in columns)
+            return self._add_windows(JoinFunction(SideBySide(places)), value, shown)
+        self._check_watermarks()
+        return add_pair(
+            left,
+            right,
+            WindowJoinNode,
+            self._step,
+            shown,
+            key=left.key,
+            right_key=right.key,
+            left_schema=left.schema,
+            right_schema=right.schema,
+            right_columns=columns,
+            assigner=assigner,
+            lateness_ms=self._lateness_ms,
+            late_left=self._late[LEFT],
+            late_right=self._late[RIGHT],
+        )
 
-    def _right_columns(self) -> tuple[str, ...]:
-        """The columns of the right stream, without those of the key that the left one shows under the same name."""
-        left, right = self._streams
-        shown = {one for one, other in zip(left.key.columns, right.key.columns, strict=False) if one == other}
-        return tuple(name for name in right.schema.names if name not in shown)
-
-    def _value(self, columns: tuple[str, ...], suffix: str) -> Schema:
-        left, right = self._streams
-        taken = set(left.schema.names)
-        fields = [right.schema.field(name) for name in columns]
-        renamed = [field.with_name(field.name + suffix) if field.name in taken else field for field in fields]
-        return Schema(pa.schema([*left.schema.arrow, *renamed]))
+    def _check_window_names(self, value: Schema) -> None:
+        taken = [field.name for field in self._window_fields() if field.name in value.names]
+        if taken:
+            raise GraphError.bad_argument(
+                self._step, "needs other names than those of the window", ", ".join(taken), "rename them with select"
+            )
 
 
 class WindowedCoGroup(WindowedPair):
@@ -215,15 +222,3 @@ def _given_schema(step: str, function: Any, schema: SchemaLike | None, arguments
             step, "needs the schema of what the function gives", None, "add schema='n bigint'"
         )
     return Schema.of(schema)
-
-
-def _check_names(step: str, schema: Schema) -> None:
-    names = schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise GraphError.bad_argument(
-            step,
-            "needs columns of different names",
-            ", ".join(twice),
-            "rename one with select, or give another suffix=",
-        )

@@ -1,0 +1,119 @@
+"""A run: rows in the order of their key's hash, then of time, then of arrival; found by binary search, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headwater.batch import Timestamps
+from headwater.state.keys import Hashes
+
+Places = npt.NDArray[np.int64]
+CHUNK_PAIRS = 1 << 18
+"""About so many pairs are made at a time; bounds memory when a key has many rows."""
+
+
+class Run:
+    """Rows with their times, hashes and ids (the numbers of their arrival). Only `marked` and `gone` ever change."""
+
+    def __init__(
+        self, rows: pa.Table, times: Timestamps, hashes: Hashes, ids: Places, marked: npt.NDArray[np.bool_]
+    ) -> None:
+        order = np.lexsort((times, hashes))
+        self.rows = rows.take(pa.array(order)).combine_chunks()
+        self.times, self.hashes, self.ids, self.marked = times[order], hashes[order], ids[order], marked[order]
+        self.gone: npt.NDArray[np.bool_] | None = None
+        """Which rows were taken out, once any was."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def by_time(self) -> Places:
+        """The places of rows in the order of time, then of arrival."""
+        return np.lexsort((self.ids, self.times))
+
+    @cached_property
+    def sorted_times(self) -> Timestamps:
+        return self.times[self.by_time]
+
+    @cached_property
+    def by_id(self) -> Places:
+        """The places of rows in the order of their ids."""
+        return np.argsort(self.ids, kind="stable")
+
+    @cached_property
+    def _keys(self) -> tuple[Hashes, npt.NDArray[np.int64]]:
+        """The distinct hashes, and for each row one number that orders rows as (hash, time) does."""
+        is_first = np.concatenate([[True], self.hashes[1:] != self.hashes[:-1]])
+        ranks = np.cumsum(is_first) - 1
+        earlier = np.searchsorted(self.sorted_times, self.times)
+        return self.hashes[is_first], ranks * (len(self) + 1) + earlier
+
+    def of_keys(self, hashes: Hashes) -> tuple[Places, Places]:
+        """For each hash, the places from and to which its rows are."""
+        return np.searchsorted(self.hashes, hashes), np.searchsorted(self.hashes, hashes, side="right")
+
+    def between(self, hashes: Hashes, low: Timestamps, high: Timestamps) -> tuple[Places, Places]:
+        """For each hash, the places from and to which its rows of the times from `low` to `high` are."""
+        known, numbers = self._keys
+        rank = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        first = rank * (len(self) + 1)
+        begin = np.searchsorted(numbers, first + np.searchsorted(self.sorted_times, low))
+        end = np.searchsorted(numbers, first + np.searchsorted(self.sorted_times, high, side="right"))
+        is_known = known[rank] == hashes
+        return np.where(is_known, begin, 0), np.where(is_known, np.maximum(begin, end), 0)
+
+    def places_of(self, ids: Places) -> Places:
+        """The places of those ids that are here."""
+        order = self.ids[self.by_id]
+        at = np.minimum(np.searchsorted(order, ids), len(order) - 1)
+        places: Places = self.by_id[at[order[at] == ids]]
+        return places
+
+    def died(self, until_ms: int) -> int:
+        """How many rows are of that time or before."""
+        return int(np.searchsorted(self.sorted_times, until_ms, side="right"))
+
+    def without(self, until_ms: int) -> Run | None:
+        """The rows that are later than a time and not gone; None when there are none."""
+        alive = self.times > until_ms
+        if self.gone is not None:
+            alive &= ~self.gone
+        kept = np.flatnonzero(alive)
+        if not len(kept):
+            return None
+        return Run(
+            self.rows.take(pa.array(kept)), self.times[kept], self.hashes[kept], self.ids[kept], self.marked[kept]
+        )
+
+
+def merged(runs: list[Run]) -> Run:
+    """Runs, in the order of arrival, as one. None of them may have rows that are gone."""
+    return Run(
+        pa.concat_tables([run.rows for run in runs]),
+        *(np.concatenate([getattr(run, name) for run in runs]) for name in ("times", "hashes", "ids", "marked")),
+    )
+
+
+def expand(begin: Places, end: Places) -> tuple[Places, Places]:
+    """For ranges of places, one for each probe: every (probe, place)."""
+    counts = end - begin
+    probes = np.repeat(np.arange(len(counts)), counts)
+    before = np.cumsum(counts) - counts
+    return probes, np.arange(int(counts.sum())) + np.repeat(begin - before, counts)
+
+
+def chunks(counts: Places) -> Iterator[tuple[int, int]]:
+    """Ranges of probes with about so many pairs each; a single probe is not divided."""
+    total = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + CHUNK_PAIRS, side="right")))
+        yield first, last
+        first = last
