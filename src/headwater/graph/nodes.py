@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from headwater.aggregates import Aggregate
 from headwater.connectors.contract import Sink, Source
-from headwater.descriptors import StateDeclaration
+from headwater.descriptors import MapState, StateDeclaration
 from headwater.evictors import Evictor
 from headwater.functions import (
     AggregateFunction,
+    BroadcastFunction,
     CoProcessFunction,
     KeyedProcessFunction,
     OutputTag,
@@ -210,6 +211,21 @@ class CoProcessNode(Node):
 
 
 @dataclass(frozen=True)
+class BroadcastProcessNode(Node):
+    """A function over a stream, keyed or with `NO_KEY`, and a broadcast stream whose rows are kept in broadcast states."""
+
+    operation: ClassVar[str] = "broadcast_process"
+    is_stateful: ClassVar[bool] = True
+    function: BroadcastFunction = None  # type: ignore[assignment]
+    states: tuple[StateDeclaration, ...] = ()
+    broadcast_states: tuple[MapState, ...] = ()
+    key: Key = None  # type: ignore[assignment]
+
+    def kept(self) -> dict[str, Any]:
+        return {"states": _declared(self.states), "broadcast states": _declared(self.broadcast_states)}
+
+
+@dataclass(frozen=True)
 class JoinNode(Node):
     """Two keyed inputs whose rows are put side by side: the left columns, then those of the right in `right_columns`."""
 
@@ -345,7 +361,7 @@ class SinkNode(Node):
     sink: Sink = None  # type: ignore[assignment]
 
 
-def _declared(states: tuple[StateDeclaration, ...]) -> dict[str, list[str]]:
+def _declared(states: Sequence[StateDeclaration]) -> dict[str, list[str]]:
     return {state.name: [state.kind, *(type_ddl(dtype) for _, dtype in state.columns())] for state in states}
 
 

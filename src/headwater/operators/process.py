@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.batch import Batch, timestamp_list
-from headwater.graph.nodes import KeyedProcessNode
+from headwater.graph.nodes import BroadcastProcessNode, KeyedProcessNode
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keyed import SLICE_ROWS, KeyedFunctionOperator, rows_and_keys, times_of_results
 from headwater.operators.user_code import user_code_failed
@@ -15,8 +15,9 @@ from headwater.rows import Row
 class KeyedProcessOperator(KeyedFunctionOperator):
     """Runs one `KeyedProcessFunction` on one subtask."""
 
-    def __init__(self, node: KeyedProcessNode, step: str, row: type[Row]) -> None:
-        super().__init__(node, node.function, step)
+    def __init__(self, node: KeyedProcessNode | BroadcastProcessNode, step: str, row: type[Row]) -> None:
+        function: Any = node.function  # without keys it has no `on_timer`, and no timers
+        super().__init__(node, function, step)
         self._row, self._key = row, node.key
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headwater.graph.nodes import Node, WindowNode
+from headwater.operators.broadcast_process import BroadcastProcessOperator
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator
 from headwater.operators.join.interval import IntervalJoinOperator
@@ -16,6 +17,7 @@ from headwater.operators.window.slicing import combiner_of
 from headwater.schema import Schema
 
 _OPERATORS: dict[str, Callable[..., Operator]] = {
+    "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
     "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,

@@ -51,13 +51,13 @@ class StepTimers:
 class NoTimers:
     """Stands where there is no key, and so no timer."""
 
-    __slots__ = ("_step",)
+    __slots__ = ("_action", "_step", "_without_key")
 
-    def __init__(self, step: str) -> None:
-        self._step = step
+    def __init__(self, step: str, without_key: str = "its input has none", action: str = "use key_by before") -> None:
+        self._step, self._without_key, self._action = step, without_key, action
 
     def event_time(self, timestamp: int) -> None:
-        raise StateError.no_timers(self._step)
+        raise StateError.misused(self._step, f"timers belong to keys and {self._without_key}", self._action)
 
     processing_time = delete_event_time = delete_processing_time = event_time
 

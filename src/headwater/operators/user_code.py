@@ -24,6 +24,8 @@ def open_function(function: Opens, step: str) -> None:
 
 def user_code_failed(error: Exception, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:
     """The error to raise in place of `error`; the frames of Headwater itself above the user's are left out."""
+    if isinstance(error, UserCodeError):  # of a function that user code was given to call
+        return error
     frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
     text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
     cause = traceback.format_exception_only(error)[-1].strip()

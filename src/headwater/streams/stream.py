@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
-from headwater.descriptors import declared_states
+from headwater.descriptors import MapState, declared_states
 from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError
 from headwater.expressions import compile_select, compile_where
@@ -35,6 +35,7 @@ from headwater.graph.nodes import (
     WhereNode,
 )
 from headwater.schema import Schema, SchemaLike
+from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
 from headwater.streams.joins import add_interval_join
 from headwater.streams.keying import KeyPart, key_of
@@ -140,8 +141,14 @@ class Stream:
         """
         return self._keyed(key_of(self.schema, key, type, "key_by"))
 
-    def connect(self, other: Stream) -> ConnectedStreams:
-        """This stream and another, of any schema, for one function to read: both keyed, or neither.
+    @overload
+    def connect(self, other: Stream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, other: BroadcastStream) -> BroadcastConnectedStreams: ...
+
+    def connect(self, other: Stream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStreams:
+        """This stream and another, of any schema, for one function to read: both keyed, or neither, or the other broadcast.
 
         >>> env = Environment("doc", engine="local")
         >>> orders = env.from_rows([{"id": 1}], "id long", name="orders").key_by("id")
@@ -155,6 +162,9 @@ class Stream:
         >>> orders.connect(prices).process(Either(), "saw string").collect()
         [Row(saw='order 1'), Row(saw='price 2.5')]
         """
+        if isinstance(other, BroadcastStream):
+            self._check_meets(other.stream, "connect")
+            return BroadcastConnectedStreams(self, other)
         self._check_meets(other, "connect")
         return ConnectedStreams(self, other)
 
@@ -195,9 +205,31 @@ class Stream:
         """Spread the rows evenly over the subtasks."""
         return Stream(self._env, self._moved(Exchange("rebalance")), self.schema)
 
-    def broadcast(self) -> Stream:
-        """Send every row to every subtask."""
-        return Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+    @overload
+    def broadcast(self) -> Stream: ...
+
+    @overload
+    def broadcast(self, state: MapState, /, *states: MapState) -> BroadcastStream: ...
+
+    def broadcast(self, *states: MapState) -> Stream | BroadcastStream:
+        """Send every row to every subtask. With map states, named ones, give the stream that keeps its rows in them.
+
+        >>> env = Environment("doc", engine="local")
+        >>> limits = hw.MapState("limits", "string", "long")
+        >>> class Over(hw.BroadcastFunction):
+        ...     def process_broadcast(self, row, ctx):
+        ...         ctx.broadcast_state(limits).put(row.what, row.limit)
+        ...
+        ...     def process(self, row, ctx):
+        ...         if row.n > ctx.broadcast_state(limits).get(row.what, 0):
+        ...             yield row
+        >>> rules = env.from_rows([("cpu", 90)], "what string, limit long", name="rules").broadcast(limits)
+        >>> readings = env.from_rows([("cpu", 95), ("cpu", 40)], "what string, n long", name="readings")
+        >>> readings.connect(rules).process(Over(), "what string, n long").collect()
+        [Row(what='cpu', n=95)]
+        """
+        everywhere = Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+        return BroadcastStream(everywhere, states) if states else everywhere
 
     def global_(self) -> Stream:
         """Send every row to the first subtask."""

@@ -61,12 +61,14 @@ class Naive:
 
     def watermark(self, side: str, to: int) -> dict[str, list[Any]]:
         self.watermarks[side] = max(self.watermarks[side], to)
-        self.watermark_ms = max(self.watermark_ms, min(self.watermarks.values()))
+        if min(self.watermarks.values()) <= self.watermark_ms:
+            return {"left": [], "right": []}
+        self.watermark_ms = min(self.watermarks.values())
         alone = {}
         for name, rows in self.kept.items():
             stays = max(self.bounds[name][1], 0)
             dead = [row for row in rows if row[2] + stays <= self.watermark_ms]
-            self.kept[name] = [row for row in rows if row not in dead or row[2] + stays > self.watermark_ms]
+            self.kept[name] = [row for row in rows if row[2] + stays > self.watermark_ms]
             alone[name] = [(k, v, at + stays) for k, v, at, met in sorted(dead, key=lambda r: r[2]) if not met]
         return alone
 

@@ -290,3 +290,15 @@ def test_windows_by_element_do_not_depend_on_epochs(steps: str, script: list[Any
         found, expected = ([(*row, row.timestamp) for row in harness.take()] for harness in (together, one_by_one))
         assert found == expected
     assert entries(together) == entries(one_by_one)
+
+
+def test_columns_may_have_any_name() -> None:
+    def build(stream: Stream) -> Stream:
+        return stream.key_by("op", "slice").window(hw.tumbling("10 ms")).agg(run=hw.count())
+
+    harness = Harness(build, "op string, slice long")
+    for _ in range(2):
+        harness.push(("a", 1), at=3)
+        harness = Harness.restore(build, "op string, slice long", harness.snapshot())
+    harness.end()
+    assert [(row.op, row.slice, row.run) for row in harness.take()] == [("a", 1, 2)]

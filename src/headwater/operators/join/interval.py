@@ -15,6 +15,7 @@ from headwater.functions import OutputTag
 from headwater.graph.nodes import IntervalJoinNode, Key
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
+from headwater.operators.join.run import End
 from headwater.operators.join.store import RowStore
 from headwater.rows import Row
 from headwater.state.table import StateTable
@@ -117,12 +118,12 @@ class IntervalJoinOperator:
         return {"late_dropped": dropped}
 
     def meta(self) -> dict[str, Any]:
-        return {name: [store.next_id, store.dead_until_ms] for name, store in self._stores()}
+        return {name: [store.next_id, *store.end] for name, store in self._stores()}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         for name, store in self._stores():
-            store.next_id, until_ms = meta[name]
-            store.expire(until_ms)
+            store.next_id, *end = meta[name]
+            store.expire_to(End(*end))
 
     def reset(self) -> None:
         for _, store in self._stores():

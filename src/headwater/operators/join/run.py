@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import Timestamps
+from headwater.batch import MIN_TIMESTAMP, Timestamps
 from headwater.state.keys import Hashes
 
 Places = npt.NDArray[np.int64]
 CHUNK_PAIRS = 1 << 18
 """About so many pairs are made at a time; bounds memory when a key has many rows."""
+
+
+class End(NamedTuple):
+    """Until when rows are dead: those of an earlier time, and of those of the same time the ones that had arrived."""
+
+    until_ms: int = MIN_TIMESTAMP
+    before_id: int = 0
 
 
 class Run:
@@ -75,16 +83,22 @@ class Run:
         places: Places = self.by_id[at[order[at] == ids]]
         return places
 
-    def died(self, until_ms: int) -> int:
-        """How many rows are of that time or before."""
-        return int(np.searchsorted(self.sorted_times, until_ms, side="right"))
+    def died(self, end: End) -> int:
+        """How many rows are dead: those that come first by time."""
+        first, last = (int(np.searchsorted(self.sorted_times, end.until_ms, side=side)) for side in ("left", "right"))
+        return first + int(np.searchsorted(self.ids[self.by_time[first:last]], end.before_id))
 
-    def without(self, until_ms: int) -> Run | None:
-        """The rows that are later than a time and not gone; None when there are none."""
-        alive = self.times > until_ms
-        if self.gone is not None:
-            alive &= ~self.gone
-        kept = np.flatnonzero(alive)
+    def alive(self, places: Places, end: End) -> npt.NDArray[np.bool_]:
+        """Which of the rows at these places are neither dead nor gone."""
+        times = self.times[places]
+        alive: npt.NDArray[np.bool_] = (times > end.until_ms) | (
+            (times == end.until_ms) & (self.ids[places] >= end.before_id)
+        )
+        return alive if self.gone is None else alive & ~self.gone[places]
+
+    def without_dead(self, end: End) -> Run | None:
+        """The rows that are neither dead nor gone; None when there are none."""
+        kept = np.flatnonzero(self.alive(np.arange(len(self)), end))
         if not len(kept):
             return None
         return Run(

@@ -2,7 +2,7 @@
 
 It is kept as a few runs, each about twice as large as the next newer one, so that adding rows costs a logarithm of what
 is stored and finding them does not cost what is stored. What is found, and in which order, does not depend on the runs.
-A row is dead from the time on that `expire` was told; that is known by one number, not by row.
+Rows die in the order of time; up to where is known by one pair of numbers, not by row.
 """
 
 from __future__ import annotations
@@ -14,21 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import MIN_TIMESTAMP, Timestamps
+from headwater.batch import Timestamps
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
-from headwater.operators.join.run import Places, Run, chunks, expand, merged
+from headwater.operators.join.run import End, Places, Run, chunks, expand, merged
 from headwater.state.table import PUT, REMOVE
 
 MARK = 3
 """What a row of a change table does, besides putting and removing: mark a row."""
 _HEADING = [
-    pa.field("op", pa.int8()),
-    pa.field("id", pa.int64()),
-    pa.field("time", pa.int64()),
-    pa.field("marked", pa.bool_()),
+    pa.field("@op", pa.int8()),
+    pa.field("@id", pa.int64()),
+    pa.field("@time", pa.int64()),
+    pa.field("@marked", pa.bool_()),
 ]
-"""What stands before a row's own columns, which may have the same names."""
-_OP, _ID, _TIME, _MARKED = range(len(_HEADING))
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class RowStore:
 
     def clear_all(self) -> None:
         self.next_id = 0
-        self.dead_until_ms = MIN_TIMESTAMP
-        """Rows of this time or before are dead."""
+        self.end = End()
+        """Up to where rows are dead."""
         self._runs: list[Run] = []
         self._alive = 0
         self.forget_changes()
@@ -71,7 +69,7 @@ class RowStore:
         self._put(Run(rows, times, keys.hashes, ids, marked))
 
     def _put(self, run: Run) -> None:
-        self._alive += len(run) - run.died(self.dead_until_ms)
+        self._alive += len(run) - run.died(self.end)
         self._runs.append(run)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last = [run for run in (self._compact(run) for run in self._runs[-2:]) if run is not None]
@@ -99,9 +97,7 @@ class RowStore:
         for run, (begin, end) in zip(self._runs, ranges, strict=True):
             probes, places = expand(begin, end)
             probes += first
-            alive = run.times[places] > self.dead_until_ms
-            if run.gone is not None:
-                alive &= ~run.gone[places]
+            alive = run.alive(places, self.end)
             if not alive.all():
                 probes, places = probes[alive], places[alive]
             rows = run.rows.select(self._key_names).take(pa.array(places))
@@ -138,16 +134,20 @@ class RowStore:
             places = run.places_of(ids)
             if len(places):
                 run.gone = np.zeros(len(run), np.bool_) if run.gone is None else run.gone
-                places = places[~run.gone[places]]
-                self._alive -= int(np.count_nonzero(run.times[places] > self.dead_until_ms))
+                places = places[run.alive(places, self.end)]
+                self._alive -= len(places)
                 run.gone[places] = True
         self._tidy()
 
     def expire(self, until_ms: int, *, unmarked: bool = False) -> tuple[pa.Table, Timestamps]:
-        """Let rows of this time or before die; gives those that were never marked, if asked, in the order of time."""
-        died = [(run, self._dying(run, until_ms)) for run in self._runs]
+        """Let the rows here of this time or before die; gives those never marked, if asked, in the order of time."""
+        return self.expire_to(max(self.end, End(until_ms, self.next_id)), unmarked=unmarked)
+
+    def expire_to(self, end: End, *, unmarked: bool = False) -> tuple[pa.Table, Timestamps]:
+        """Let rows up to there die."""
+        died = [(run, self._dying(run, end)) for run in self._runs]
         self._alive -= sum(len(places) for _, places in died)
-        self.dead_until_ms = max(self.dead_until_ms, until_ms)
+        self.end = end
         found = [(run, places[~run.marked[places]]) for run, places in died] if unmarked else []
         rows = pa.concat_tables(
             [self._schema.empty_table(), *(run.rows.take(pa.array(places)) for run, places in found)]
@@ -158,8 +158,8 @@ class RowStore:
         self._tidy()
         return rows.take(pa.array(order)), times[order]
 
-    def _dying(self, run: Run, until_ms: int) -> Places:
-        places = run.by_time[run.died(self.dead_until_ms) : run.died(until_ms)]
+    def _dying(self, run: Run, end: End) -> Places:
+        places = run.by_time[run.died(self.end) : run.died(end)]
         return places if run.gone is None else places[~run.gone[places]]
 
     def _tidy(self) -> None:
@@ -168,10 +168,10 @@ class RowStore:
 
     def _compact_if_worth(self, run: Run) -> Run | None:
         gone = 0 if run.gone is None else int(np.count_nonzero(run.gone))
-        return self._compact(run) if 2 * max(run.died(self.dead_until_ms), gone) > len(run) else run
+        return self._compact(run) if 2 * max(run.died(self.end), gone) > len(run) else run
 
     def _compact(self, run: Run) -> Run | None:
-        return run if run.gone is None and not run.died(self.dead_until_ms) else run.without(self.dead_until_ms)
+        return run if run.gone is None and not run.died(self.end) else run.without_dead(self.end)
 
     # -- changelog --------------------------------------------------------------------------------------------------
 
@@ -196,16 +196,16 @@ class RowStore:
             return self._stored.empty_table()
         parts = [self._table(PUT, run.ids, run.times, run.marked, run.rows.columns) for run in alive]
         together = pa.concat_tables(parts)
-        return together.take(pa.array(np.argsort(together.column(_ID).to_numpy()))).combine_chunks()
+        return together.take(pa.array(np.argsort(together["@id"].to_numpy()))).combine_chunks()
 
     def apply(self, changes: pa.Table) -> None:
-        ops, ids = changes.column(_OP).to_numpy(), changes.column(_ID).to_numpy()
+        ops, ids = changes["@op"].to_numpy(), changes["@id"].to_numpy()
         puts = changes.slice(0, int(np.count_nonzero(ops == PUT)))
         if len(puts):
-            rows = puts.select(range(len(_HEADING), len(self._stored))).combine_chunks()
-            marked = np.array(puts.column(_MARKED).to_numpy(), np.bool_)
+            rows = puts.select(self._schema.names).combine_chunks()
+            marked = np.array(puts["@marked"].to_numpy(), np.bool_)
             hashes = keys_in(rows, self._key_names).hashes
-            self._put(Run(rows, puts.column(_TIME).to_numpy(), hashes, puts.column(_ID).to_numpy(), marked))
+            self._put(Run(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked))
         for run in self._runs:
             run.marked[run.places_of(ids[ops == MARK])] = True
         if (ops == REMOVE).any():

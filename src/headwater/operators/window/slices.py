@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from headwater.state.table import PUT, REMOVE
 
+_HEADING = ("@op", "@slice", "@run")
+"""Columns beside those of the slices; users' names do not start so."""
 Merge = Callable[[list[pa.Table]], pa.Table]
 """Makes one table of several: with one row for each key, or with all their rows."""
-_HEADING = [pa.field("op", pa.int8()), pa.field("slice", pa.int64()), pa.field("run", pa.int64())]
-"""What stands before a table's own columns, which may have the same names."""
 
 
 class SliceTable:
@@ -26,7 +26,10 @@ class SliceTable:
 
     def __init__(self, schema: pa.Schema, merge: Merge, on_new_slice: Callable[[int], None]) -> None:
         self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
-        self._stored = pa.schema([*_HEADING, *schema])
+        heading = [
+            pa.field(name, dtype) for name, dtype in zip(_HEADING, (pa.int8(), pa.int64(), pa.int64()), strict=True)
+        ]
+        self._stored = pa.schema([*heading, *schema])
         self.clear_all()
 
     def clear_all(self) -> None:
@@ -100,10 +103,10 @@ class SliceTable:
         return pa.Table.from_arrays([ops, starts, runs, *columns], schema=self._stored)
 
     def apply(self, changes: pa.Table) -> None:
-        ops, starts, runs = (changes.column(place).to_numpy() for place in range(len(_HEADING)))
+        ops, starts, runs = (changes[name].to_numpy() for name in _HEADING)
         for start in starts[ops == REMOVE].tolist():
             self.remove(start)
-        content = changes.select(range(len(_HEADING), len(self._stored)))
+        content = changes.select(self._schema.names)
         first = int(np.count_nonzero(ops == REMOVE))
         edges = np.flatnonzero((np.diff(starts[first:]) != 0) | (np.diff(runs[first:]) != 0)) + 1
         bounds = [first, *(edges + first).tolist(), len(changes)]
