@@ -52,17 +52,6 @@ def among(columns: Columns, others: Sequence[Columns]) -> npt.NDArray[np.bool_]:
     return np.isin(codes[:rows], codes[rows:])
 
 
-def are_not_null(columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
-    """For each row, whether none of its values is null, nor a part of one."""
-    found = np.ones(rows, np.bool_)
-    for column in columns:
-        if column.null_count:
-            found &= column.is_valid().to_numpy(zero_copy_only=False)
-        if pa.types.is_struct(column.type):
-            found &= are_not_null(column.flatten(), rows)
-    return found
-
-
 def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return column.chunks or [pa.array([], column.type)] if isinstance(column, pa.ChunkedArray) else [column]
 

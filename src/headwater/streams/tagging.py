@@ -18,7 +18,8 @@ from headwater.rows import decode, encode, make_rows
 from headwater.schema import Schema
 
 if TYPE_CHECKING:
-    from headwater.streams.stream import KeyedStream, Stream
+    from headwater.streams.keyed import KeyedStream
+    from headwater.streams.stream import Stream
 
 SIDES = ("left", "right")
 _KEY = "key"

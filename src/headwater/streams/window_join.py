@@ -19,7 +19,8 @@ from headwater.triggers import EventTimeTrigger
 from headwater.windows import EVENT, SlicedAssigner, WindowAssigner
 
 if TYPE_CHECKING:
-    from headwater.streams.stream import KeyedStream, Step, Stream
+    from headwater.streams.keyed import KeyedStream
+    from headwater.streams.stream import Step, Stream
 
 
 class PairedStreams:
@@ -35,12 +36,12 @@ class PairedStreams:
 
     def where(self, *key: KeyPart, type: str | None = None) -> Self:  # noqa: A002
         """The key of the left stream: columns, or a function together with the DDL type of its result."""
-        keyed = self._left._keyed(key_of(self._left.schema, key, type, "where"))
+        keyed = self._left._by_key(key_of(self._left.schema, key, type, "where"))
         return self.__class__(self._left, self._right, keyed, self._right_keyed)
 
     def equal_to(self, *key: KeyPart, type: str | None = None) -> Self:  # noqa: A002
         """The key of the right stream, of the same type as the left one's."""
-        keyed = self._right._keyed(key_of(self._right.schema, key, type, "equal_to"))
+        keyed = self._right._by_key(key_of(self._right.schema, key, type, "equal_to"))
         return self.__class__(self._left, self._right, self._left_keyed, keyed)
 
     def apply(self, *arguments: Any, **settings: Any) -> NoReturn:

@@ -17,7 +17,8 @@ from headwater.streams.windowing import Windowing
 from headwater.windows import WindowAssigner
 
 if TYPE_CHECKING:
-    from headwater.streams.stream import KeyedStream, Step
+    from headwater.streams.keyed import KeyedStream
+    from headwater.streams.stream import Step
 
 _MODES = ("accumulating", "discarding", "retracting")
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.batch import MIN_TIMESTAMP, Timestamps
+from headwater.operators.join.contents import hash_rows
 from headwater.state.keys import Hashes
 
 Places = npt.NDArray[np.int64]
@@ -36,6 +37,8 @@ class Run:
         self.times, self.hashes, self.ids, self.marked = times[order], hashes[order], ids[order], marked[order]
         self.gone: npt.NDArray[np.bool_] | None = None
         """Which rows were taken out, once any was."""
+        self.gone_count = 0
+        self._earliest_ms = int(times.min())
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -53,6 +56,17 @@ class Run:
     def by_id(self) -> Places:
         """The places of rows in the order of their ids."""
         return np.argsort(self.ids, kind="stable")
+
+    @cached_property
+    def sorted_ids(self) -> Places:
+        return self.ids[self.by_id]
+
+    @cached_property
+    def by_content(self) -> tuple[Hashes, Places]:
+        """The hashes of whole rows in order, and the places they are of."""
+        hashes = hash_rows(self.rows)
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order
 
     @cached_property
     def _keys(self) -> tuple[Hashes, npt.NDArray[np.int64]]:
@@ -78,13 +92,27 @@ class Run:
 
     def places_of(self, ids: Places) -> Places:
         """The places of those ids that are here."""
-        order = self.ids[self.by_id]
-        at = np.minimum(np.searchsorted(order, ids), len(order) - 1)
-        places: Places = self.by_id[at[order[at] == ids]]
+        at = np.minimum(np.searchsorted(self.sorted_ids, ids), len(self) - 1)
+        places: Places = self.by_id[at[self.sorted_ids[at] == ids]]
         return places
+
+    def like(self, hashes: Hashes) -> tuple[Places, Places]:
+        """Every (probe, place) where the hash of the whole row is the probe's."""
+        known, order = self.by_content
+        probes, at = expand(np.searchsorted(known, hashes), np.searchsorted(known, hashes, side="right"))
+        return probes, order[at]
+
+    def take_out(self, places: Places) -> None:
+        """Let rows that are alive be gone."""
+        if self.gone is None:
+            self.gone = np.zeros(len(self), np.bool_)
+        self.gone[places] = True
+        self.gone_count += len(places)
 
     def died(self, end: End) -> int:
         """How many rows are dead: those that come first by time."""
+        if end.until_ms < self._earliest_ms:
+            return 0
         first, last = (int(np.searchsorted(self.sorted_times, end.until_ms, side=side)) for side in ("left", "right"))
         return first + int(np.searchsorted(self.ids[self.by_time[first:last]], end.before_id))
 
