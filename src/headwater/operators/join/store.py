@@ -17,7 +17,7 @@ import pyarrow as pa
 from headwater.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
-from headwater.operators.join.run import End, Places, Run, chunks, expand, merged
+from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged
 from headwater.state.table import PUT, REMOVE
 
 MARK, UNMARK = 3, 4
@@ -80,7 +80,7 @@ class RowStore:
         ids = np.arange(self.next_id, self.next_id + len(rows))
         self.next_id += len(rows)
         self._added.append(self._table(PUT, ids, times, marked, rows.columns))
-        self._put(Run(rows, times, keys.hashes, ids, marked))
+        self._put(Run.of(Columns(rows, times, keys.hashes, ids, marked)))
 
     def _put(self, run: Run) -> None:
         self._alive += len(run) - run.died(self.end)
@@ -91,8 +91,9 @@ class RowStore:
 
     def find(self, keys: JoinKeys, low: Timestamps | None = None, high: Timestamps | None = None) -> Iterator[Found]:
         """The living rows of each key, of the times from `low` to `high` if given, in parts."""
+        probing = Probes(keys.hashes)
         ranges = [
-            run.of_keys(keys.hashes) if low is None or high is None else run.between(keys.hashes, low, high)
+            run.of_keys(probing) if low is None or high is None else run.between(probing, low, high)
             for run in self._runs
         ]
         counts = np.zeros(len(keys), np.int64)
@@ -135,16 +136,16 @@ class RowStore:
 
     def has(self, keys: JoinKeys) -> npt.NDArray[np.bool_]:
         """Which of the keys have a living row."""
-        found = np.zeros(len(keys), np.bool_)
+        found, probing = np.zeros(len(keys), np.bool_), Probes(keys.hashes)
         for run in self._runs:
-            found |= self._last(run, keys, *run.of_keys(keys.hashes)) >= 0
+            found |= self._last(run, keys, *run.of_keys(probing)) >= 0
         return found
 
     def latest(self, keys: JoinKeys, at: Timestamps) -> Found:
         """For each key that has one, its living row of the latest time not after `at`; of several, the last to arrive."""
-        parts = []
+        parts, probing = [], Probes(keys.hashes)
         for run in self._runs:
-            places = self._last(run, keys, *run.between(keys.hashes, np.full(len(keys), MIN_TIMESTAMP), at))
+            places = self._last(run, keys, *run.between(probing, np.full(len(keys), MIN_TIMESTAMP), at))
             hits = np.flatnonzero(places >= 0)
             parts.append((run, hits, places[hits]))
         return self._found(parts).last()
@@ -290,7 +291,7 @@ class RowStore:
             rows = puts.select(self._schema.names).combine_chunks()
             marked = np.array(puts["@marked"].to_numpy(), np.bool_)
             hashes = keys_in(rows, self._key_names).hashes
-            self._put(Run(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked))
+            self._put(Run.of(Columns(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked)))
         for op, first, last in _stretches(ops):
             if op in (MARK, UNMARK):
                 self._set_mark(ids[first:last], on=op == MARK)
