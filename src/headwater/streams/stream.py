@@ -39,10 +39,11 @@ from headwater.retry import Retry
 from headwater.schema import Schema, SchemaLike
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
-from headwater.streams.keys import checked_function, key_of
+from headwater.streams.keying import KeyPart, key_of
 from headwater.streams.lookup_join import Cache, LookupJoin, On
 from headwater.streams.map_async import async_settings
 from headwater.streams.pairs import moving
+from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -69,17 +70,15 @@ class Stream:
         >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map(lambda r: {"n": r.n * 10}).collect()
         [Row(n=10), Row(n=20)]
         """
-        return self._add(MapNode, "map", self._or_same(schema), function=checked_function("map", function))
+        return self._add(MapNode, "map", self._or_same(schema), function=_callable("map", function))
 
     def flat_map(self, function: Callable[[Any], Iterable[Any]], schema: SchemaLike | None = None) -> Step:
         """Any number of rows for each row: the function yields them or returns a list."""
-        return self._add(
-            FlatMapNode, "flat_map", self._or_same(schema), function=checked_function("flat_map", function)
-        )
+        return self._add(FlatMapNode, "flat_map", self._or_same(schema), function=_callable("flat_map", function))
 
     def filter(self, function: Callable[[Any], bool]) -> Step:
         """The rows for which the function is true."""
-        return self._add(FilterNode, "filter", self.schema, function=checked_function("filter", function))
+        return self._add(FilterNode, "filter", self.schema, function=_callable("filter", function))
 
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
         """A `ProcessFunction`, which may write side outputs and have operator state.
@@ -132,7 +131,7 @@ class Stream:
             raise GraphError.bad_argument(
                 "map_batches", "needs a timestamp or bigint column for event time", timestamp, f"choose from {result}"
             )
-        function = checked_function("map_batches", function)
+        function = _callable("map_batches", function)
         return self._add(MapBatchesNode, "map_batches", result, function=function, timestamp=timestamp)
 
     # -- other systems ----------------------------------------------------------------------------------------------
@@ -207,13 +206,12 @@ class Stream:
             edges += other._edges
         return Stream(self._env, edges, self.schema)
 
-    def key_by(self, *key: str | Callable[[Any], Any], type: str | None = None) -> KeyedStream:  # noqa: A002
+    def key_by(self, *key: KeyPart, type: str | None = None) -> KeyedStream:  # noqa: A002
         """Key the stream by columns, or by a function together with the DDL type of its result.
 
         `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
         """
-        spec = key_of(self.schema, "key_by", key, type)
-        return self._keyed(Exchange("key", spec), spec)
+        return self._by_key(key_of(self.schema, key, type, "key_by"))
 
     @overload
     def connect(self, other: Stream) -> ConnectedStreams: ...
@@ -242,6 +240,34 @@ class Stream:
         self._check_meets(other, "connect")
         return ConnectedStreams(self, other)
 
+    def join(self, other: Stream) -> JoinedStreams:
+        """Pairs of rows of this stream and another that have a key and a window in common.
+
+        >>> env = Environment("doc", engine="local")
+        >>> times = hw.Watermarks.monotonous("t")
+        >>> orders = env.from_rows([(1, "ann", 10)], "id long, user string, t long", times, name="orders")
+        >>> visits = env.from_rows([("ann", "/home", 12)], "user string, page string, t long", times, name="visits")
+        >>> pairs = orders.join(visits).where("user").equal_to("user").window(hw.tumbling("1 s"))
+        >>> pairs.apply(lambda order, visit: (order.id, visit.page), "id long, page string").collect()
+        [Row(id=1, page='/home')]
+        """
+        self._check_meets(other, "join")
+        return JoinedStreams(self, other)
+
+    def cogroup(self, other: Stream) -> CoGroupedStreams:
+        """The rows of this stream and of another by key and window, also where one of them has none.
+
+        >>> env = Environment("doc", engine="local")
+        >>> times = hw.Watermarks.monotonous("t")
+        >>> ordered = env.from_rows([("ann", 10), ("bob", 11)], "user string, t long", times, name="ordered")
+        >>> paid = env.from_rows([("ann", 12)], "user string, t long", times, name="paid")
+        >>> groups = ordered.cogroup(paid).where("user").equal_to("user").window(hw.tumbling("1 s"))
+        >>> groups.apply(lambda o, p, ctx: [(ctx.key, len(o) - len(p))], "user string, open int").collect()
+        [Row(user='ann', open=0), Row(user='bob', open=1)]
+        """
+        self._check_meets(other, "cogroup")
+        return CoGroupedStreams(self, other)
+
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
         return self._keyed(Exchange("global"), NO_KEY).window(windows)
@@ -266,7 +292,7 @@ class Stream:
         """
         step = "partition_custom"
         given = tuple(by) if isinstance(by, list | tuple) else (by,)
-        exchange = Exchange("custom", key_of(self.schema, step, given, type), checked_function(step, partitioner))
+        exchange = Exchange("custom", key_of(self.schema, given, type, step), _callable(step, partitioner))
         return Stream(self._env, self._moved(exchange), self.schema)
 
     @overload
@@ -322,6 +348,9 @@ class Stream:
     def _or_same(self, schema: SchemaLike | None) -> Schema:
         return self.schema if schema is None else Schema.of(schema)
 
+    def _by_key(self, key: Key) -> KeyedStream:
+        return self._keyed(Exchange("key", key), key)
+
     def _keyed(self, exchange: Exchange, key: Key) -> KeyedStream:
         from headwater.streams.keyed import KeyedStream  # which is itself a stream
 
@@ -358,3 +387,9 @@ class Step(Stream):
         source = self._edges[0].source
         self._env.graph.add_output(source, tag.name, tag.schema)
         return Stream(self._env, (Edge(source, tag.name, FORWARD),), tag.schema)
+
+
+def _callable(step: str, function: Any) -> Any:
+    if not callable(function):
+        raise GraphError.bad_argument(step, "needs a function", function, "pass a function or lambda")
+    return function
