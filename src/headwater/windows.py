@@ -174,16 +174,16 @@ class CountWindows(Global):
     """Every `size` rows of a key; or, with a slide, the last `size` rows after every `slide`."""
 
     def __init__(self, size: int, slide: int | None) -> None:
-        self._size, self._slide = size, slide
+        self.size, self.slide = size, slide
 
     def default_trigger(self) -> Trigger:
-        return PurgingTrigger(CountTrigger(self._size)) if self._slide is None else CountTrigger(self._slide)
+        return PurgingTrigger(CountTrigger(self.size)) if self.slide is None else CountTrigger(self.slide)
 
     def default_evictor(self) -> Evictor | None:
-        return None if self._slide is None else CountEvictor(self._size)
+        return None if self.slide is None else CountEvictor(self.size)
 
     def describe(self) -> str:
-        return f"count({self._size})" if self._slide is None else f"count({self._size}, {self._slide})"
+        return f"count({self.size})" if self.slide is None else f"count({self.size}, {self.slide})"
 
 
 def tumbling(size: Duration, offset: Duration = "0 s") -> Tumbling:
@@ -250,21 +250,23 @@ def processing_time(assigner: WindowAssigner) -> WindowAssigner:
         raise GraphError.bad_argument(
             "processing_time", "needs windows in time", assigner, "write processing_time(tumbling('10 s'))"
         )
-    return _InProcessingTime(assigner)
+    return InProcessingTime(assigner)
 
 
-class _InProcessingTime(WindowAssigner):
+class InProcessingTime(WindowAssigner):
+    """Other windows, by the job's clock."""
+
     domain = PROCESSING
 
     def __init__(self, inner: WindowAssigner) -> None:
-        self._inner = inner
+        self.inner = inner
         self.merges = inner.merges
 
     def assign(self, event: Any, timestamp: int) -> Iterable[Window]:
-        return self._inner.assign(event, timestamp)
+        return self.inner.assign(event, timestamp)
 
     def describe(self) -> str:
-        return f"processing_time({self._inner.describe()})"
+        return f"processing_time({self.inner.describe()})"
 
 
 def _positive(value: Duration, step: str, what: str) -> int:

@@ -39,7 +39,8 @@ class WindowedStream:
             raise GraphError.bad_argument("window", "needs windows", assigner, "write window(hw.tumbling('10 s'))")
         self._stream, self._assigner = stream, assigner
         self._trigger: Trigger | None = None
-        self._evictor, self._evicts_after = assigner.default_evictor(), False
+        self._evictor: Evictor | None = None
+        self._evicts_after = False
         self._lateness_ms = 0
         self._late: OutputTag | None = None
         self._panes = Panes()
@@ -209,7 +210,8 @@ class WindowedStream:
             input_schema=stream.schema,
             assigner=assigner,
             trigger=trigger,
-            evictor=self._evictor,
+            evictor=self._evictor or assigner.default_evictor(),
+            is_plain=self._trigger is None and self._evictor is None,
             evicts_after=self._evicts_after,
             lateness_ms=self._lateness_ms,
             late=self._late,

@@ -14,22 +14,16 @@ from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
-from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, rows_of, side_batches
 from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.window.assignment import Assigned, assignment_of
 from headwater.operators.window.bursts import Bursts, bursts_of
-from headwater.operators.window.contents import (
-    AggregateContents,
-    Contents,
-    FoldedContents,
-    RowContents,
-    aggregate_rows,
-    fold_rows,
-)
+from headwater.operators.window.contents import AggregateContents, Contents, contents_of
 from headwater.operators.window.late import LateRows
-from headwater.operators.window.panes import Cleared, Event, Firing, Merged, PaneBook
+from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
+from headwater.operators.window.pieces import Cut
 from headwater.operators.window.scope import Scope, ScopeTimers, scope_of, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
@@ -55,8 +49,8 @@ class WindowOperator:
         self._event, self._processing = TimerQueue(step, EVENT, scope), TimerQueue(step, PROCESSING, scope)
         self._timers = ScopeTimers(self._event, self._processing)
         self._trigger = TriggerHost(node.trigger, node.input_schema, step, scope, self._timers)
-        self._contents: Contents = _contents(node, step)
-        self._bursts = bursts_of(node, step)
+        self._contents: Contents = contents_of(node, step)
+        self._assignment, self._bursts = assignment_of(node, step), bursts_of(node, step)
         self._book = PaneBook(node, step)
         self._late = LateRows(node, step)
         self._open_states(scope)
@@ -98,6 +92,10 @@ class WindowOperator:
 
     def _process_slice(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         self._begin(time)
+        if self._assignment is not None:
+            self._process_runs(self._assignment.of(batch, time), batch, time)
+            self._finish(emit)
+            return
         if self._bursts is not None:
             batch = self._process_bursts(self._bursts, batch, time)
         self._contents.begin(batch.table)
@@ -111,6 +109,28 @@ class WindowOperator:
             except Exception as error:
                 raise user_code_failed(error, self._step, key, timestamp) from None
         self._finish(emit)
+
+    def _process_runs(self, assigned: Assigned, batch: Batch, time: StepTime) -> None:
+        """Take in rows by key and window: the trigger is asked once for each of these, and says where they are cut."""
+        assert isinstance(self._contents, AggregateContents)
+        runs, scopes = assigned.runs, assigned.scopes
+        timestamps = batch.timestamps[runs.rows]
+        fires, drops = np.zeros((2, len(runs.rows)), np.bool_)
+        kinds = []
+        for scope, begin, end in zip(scopes, runs.bounds.tolist(), runs.bounds[1:].tolist(), strict=False):
+            window = Window(*scope[1:])
+            self._point(scope[0], window, window)
+            places, purges = self._trigger.trigger.on_rows(timestamps[begin:end], self._trigger.context)
+            fires[begin + places], drops[begin + places] = True, purges
+            kinds.append(self._kind(window))
+            self._keep_until_cleanup(window)
+        if scopes:
+            cut = Cut(fires, fires if self._node.panes.mode == "discarding" else drops)
+            places = runs.arrived(np.flatnonzero(fires))
+            results = self._contents.add_runs(batch.table, runs, cut, scopes, self._point_at)
+            self._book.fire(Fired(batch, runs.rows[places], runs.of[places], results, scopes, kinds), self._point_at)
+        if len(assigned.nowhere):
+            self._late.add_batch(batch.take(assigned.nowhere), assigned.missed, time.watermark_ms)
 
     def _process_bursts(self, bursts: Bursts, batch: Batch, time: StepTime) -> Batch:
         """Take in the rows that can go by bursts; gives the others."""
@@ -337,20 +357,3 @@ class WindowOperator:
         for table in self._tables.values():
             table.clear_all()
         self._event.next_registration = self._processing.next_registration = 0
-
-
-def _contents(node: WindowNode, step: str) -> Contents:
-    schema = node.input_schema
-    fields = 0 if node.folded is None else len(node.folded.names)
-    folding = node.reduce or node.aggregate
-    aggregation = None if node.aggregates is None else Aggregation(node.aggregates, schema, step)
-    if node.evictor is None and aggregation is not None:
-        return AggregateContents(aggregation, schema, step)
-    if node.evictor is None and folding is not None:
-        return FoldedContents(node.accumulator or schema.struct, folding, fields)
-    fold = None
-    if aggregation is not None:
-        fold = aggregate_rows(aggregation, schema, step)
-    elif folding is not None:
-        fold = fold_rows(folding, fields)
-    return RowContents(schema, node.evictor, evicts_after=node.evicts_after, fold=fold)

@@ -17,10 +17,11 @@ from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import group
-from headwater.operators.window.late import LateRows
+from headwater.operators.window.late import LateRows, MissedWindows
+from headwater.operators.window.panes import moments
 from headwater.operators.window.slices import SliceTable
 from headwater.operators.window.slicing import Sliced, Slicer, flat
-from headwater.rows import Row, decode
+from headwater.rows import Row
 from headwater.state.table import StateTable
 from headwater.windows import SlicedAssigner, Window
 
@@ -30,7 +31,7 @@ class SlicedWindowOperator:
 
     def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
         assert isinstance(node.assigner, SlicedAssigner)
-        self._node, self._step, self._row = node, step, row
+        self._node = node
         self._assigner = node.assigner
         self._slicer = Slicer(node, step)
         self._aggregation, self._keys = self._slicer.aggregation, self._slicer.keys
@@ -53,7 +54,8 @@ class SlicedWindowOperator:
         starts = self._slicer.starts(batch.timestamps)
         is_open = self._are_open(starts, time.watermark_ms)
         if not is_open.all():
-            self._take_late(batch, starts, is_open, time.watermark_ms)
+            gone = np.flatnonzero(~is_open)
+            self._take_late(batch.take(gone), starts[gone], time.watermark_ms)
             batch, starts = batch.take(np.flatnonzero(is_open)), starts[is_open]
         if len(batch):
             self._add(self._slicer.slice(batch, starts), time.watermark_ms, emit)
@@ -78,14 +80,12 @@ class SlicedWindowOperator:
         open_starts = [s for s in np.unique(starts).tolist() if self._dropped_at(s) > watermark_ms]
         return np.isin(starts, np.array(open_starts, np.int64))
 
-    def _take_late(self, batch: Batch, starts: Timestamps, is_open: Any, watermark_ms: int) -> None:
-        if self._node.late is None:
-            self._late.drop(batch.timestamps[~is_open], watermark_ms)
-            return
-        for at in np.flatnonzero(~is_open).tolist():
-            windows = self._assigner.windows_of_slice(int(starts[at]))
-            row = self._row(*(decode(column.slice(at, 1))[0] for column in batch.table.columns))
-            self._late.add(row, int(batch.timestamps[at]), windows[-1] if windows else None, watermark_ms)
+    def _take_late(self, batch: Batch, starts: Timestamps, watermark_ms: int) -> None:
+        slices, at = np.unique(starts, return_inverse=True)
+        lasts = [self._assigner.windows_of_slice(start)[-1:] for start in slices.tolist()]
+        edges = np.array([last[0] if last else (0, 0) for last in lasts], np.int64)[at]
+        exist = np.array([bool(last) for last in lasts])[at]
+        self._late.add_batch(batch, MissedWindows(edges[:, 0], edges[:, 1], exist), watermark_ms)
 
     def _add(self, sliced: Sliced, watermark_ms: int, emit: Emit) -> None:
         order = np.unique(sliced.starts)
@@ -163,8 +163,7 @@ class SlicedWindowOperator:
         windows = [
             np.repeat(np.array(edge, np.int64), counts) for edge in zip(*(window for window, _ in fired), strict=True)
         ]
-        moments = [pa.array(edge * 1000).view(pa.timestamp("us", "UTC")) for edge in windows]
-        arrays = [*together.columns[:width], *moments, *results]
+        arrays = [*together.columns[:width], *map(moments, windows), *results]
         table = pa.Table.from_arrays(arrays, schema=self._node.schema.arrow)
         emit(None, Batch(table, windows[1] - 1))
 
