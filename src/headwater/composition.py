@@ -89,6 +89,10 @@ class RepeatTrigger(_Composed):
 class EitherTrigger(_Composed):
     """Fires whenever one of its parts does."""
 
+    def __init__(self, *parts: Trigger) -> None:
+        super().__init__(*parts)
+        self.waits_for_time = all(part.waits_for_time for part in parts)
+
     def _ask(self, what: str, about: Any, ctx: TriggerContext) -> TriggerResult:
         result = CONTINUE
         for part in self._parts:
@@ -200,6 +204,7 @@ class StagedTrigger(Trigger):
 
     def __init__(self, early: tuple[int | None, int | None], late: tuple[int | None, int | None]) -> None:
         self._early, self._late = early, late
+        self.waits_for_time = early[1] is None
 
     def on_time(self) -> StagedTrigger:
         """And when the watermark passes the window's end, which it always does; said for the reader."""

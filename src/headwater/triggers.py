@@ -98,6 +98,8 @@ class Trigger:
     """Whether it works for windows that merge: its states are then reducing states."""
     can_fire = True
     """Whether it ever fires by itself."""
+    waits_for_time = False
+    """Whether, while the watermark is before the window's end, it makes no difference how many rows came, and when."""
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         """A row came into the window."""
@@ -163,6 +165,7 @@ class EventTimeTrigger(Trigger):
     """Fires when the watermark passes the window's end, and then for every late row."""
 
     can_merge = True
+    waits_for_time = True
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         if ctx.window.last <= ctx.watermark:
@@ -194,6 +197,7 @@ class ProcessingTimeTrigger(Trigger):
     """Fires when processing time passes the window's end."""
 
     can_merge = True
+    waits_for_time = True
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         ctx.timers.processing_time(ctx.window.last)
@@ -373,7 +377,7 @@ class PurgingTrigger(Trigger):
 
     def __init__(self, inner: Trigger) -> None:
         self._inner = inner
-        self.can_merge, self.can_fire = inner.can_merge, inner.can_fire
+        self.can_merge, self.can_fire, self.waits_for_time = inner.can_merge, inner.can_fire, inner.waits_for_time
 
     def parts(self) -> Sequence[Trigger]:
         return (self._inner,)

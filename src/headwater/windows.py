@@ -35,6 +35,10 @@ class Window(NamedTuple):
         """The last timestamp that belongs to the window."""
         return self.end - 1 if self.end < MAX_TIMESTAMP else MAX_TIMESTAMP
 
+    def touches(self, other: Window) -> bool:
+        """Whether the two overlap or one begins where the other ends."""
+        return self.start <= other.end and self.end >= other.start
+
 
 GLOBAL = Window(MIN_TIMESTAMP, MAX_TIMESTAMP)
 """The window of everything."""
@@ -143,13 +147,17 @@ class Session(WindowAssigner):
         self.gap_ms, self._by = gap_ms, by
 
     def assign(self, event: Any, timestamp: int) -> Iterable[Window]:
-        gap_ms = self.gap_ms
-        if gap_ms is None:
-            assert self._by is not None
-            gap_ms = duration_ms(self._by(event), what="a session's gap", negative=True)
-            if gap_ms <= 0:
-                raise ValueError(f"a session's gap must be more than 0, got {gap_ms} ms")
-        return (Window(timestamp, timestamp + gap_ms),)
+        return (Window(timestamp, timestamp + self.gap_of(event)),)
+
+    def gap_of(self, event: Any) -> int:
+        """For how long a row keeps its session open."""
+        if self.gap_ms is not None:
+            return self.gap_ms
+        assert self._by is not None
+        gap_ms = duration_ms(self._by(event), what="a session's gap", negative=True)
+        if gap_ms <= 0:
+            raise ValueError(f"a session's gap must be more than 0, got {gap_ms} ms")
+        return gap_ms
 
     def describe(self) -> str:
         return f"session({self.gap_ms} ms)" if self.gap_ms is not None else "session(by function)"

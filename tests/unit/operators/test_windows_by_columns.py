@@ -194,6 +194,55 @@ def test_count_windows(size: int, slide: int | None, panes: Any, script: list[An
     assert [one for one, _ in played(build, script)] == [one for one, _ in played(by_element, script)]
 
 
+# -- sessions -------------------------------------------------------------------------------------------------------
+
+
+def sessions() -> st.SearchStrategy[hw.WindowAssigner]:
+    plain = [hw.session("6 ms"), hw.session(by=lambda row: f"{abs(row.n) + 1} ms")]
+    return st.sampled_from([*plain, *(hw.processing_time(windows) for windows in plain)])
+
+
+SESSION_TRIGGERS = [
+    triggers.event_time(),
+    triggers.processing_time(),
+    triggers.purging(triggers.event_time()),
+    hw.early(every="7 ms"),
+    hw.either(hw.early(every="7 ms").late(count=2), triggers.processing_time()),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(windows=sessions(), trigger=st.sampled_from(SESSION_TRIGGERS), panes=panes(), script=epochs)
+def test_sessions(windows: hw.WindowAssigner, trigger: hw.Trigger, panes: Any, script: list[Any]) -> None:
+    by_columns, by_element = (windowed(windows, one, panes) for one in (trigger, ByElement(trigger)))
+    assert operator(Harness(by_columns, SCHEMA))._bursts is not None
+    assert operator(Harness(by_element, SCHEMA))._bursts is None
+    assert list(played(by_columns, script)) == list(played(by_element, script))
+
+
+@settings(max_examples=100, deadline=None)
+@given(windows=sessions(), script=epochs)
+def test_plain_sessions(windows: hw.WindowAssigner, script: list[Any]) -> None:
+    """Several updates in an epoch may come out as one, but what is held, what fires in time and what is late are the same."""
+
+    def build(trigger: hw.Trigger | None) -> Any:
+        def made(stream: Stream) -> Stream:
+            handle = stream.key_by("k").window(windows)
+            handle = handle.allow_lateness("12 ms").late_to(LATE) if windows.domain == "event" else handle
+            handle = handle if trigger is None else handle.trigger(trigger)
+            return handle.agg(rows=hw.count(), total=hw.sum("n"), low=hw.min("n"))
+
+        return made
+
+    default = ByElement(windows.default_trigger())
+    for (action, *_), one, other in zip(
+        [*script, ("watermark",), ("clock",)], played(build(None), script), played(build(default), script), strict=False
+    ):
+        assert sorted(one[1]) == sorted(other[1])
+        if action != "rows":
+            assert one[0] == other[0]
+
+
 # -- no Python per row ----------------------------------------------------------------------------------------------
 
 T = triggers
@@ -211,6 +260,9 @@ STEPS: dict[str, Any] = {
     "retracting": lambda s: s.window(hw.tumbling("1 s")).panes("retracting"),
     "empty": lambda s: s.window(hw.tumbling("1 s")).panes("accumulating", info=True, empty=True),
     "clock": lambda s: s.window(hw.processing_time(hw.sliding("2 s", "1 s"))),
+    "sessions": lambda s: s.window(hw.session("10 ms")),
+    "sessions, early": lambda s: s.window(hw.session("10 ms")).trigger(hw.early(every="1 s")).panes("retracting"),
+    "sessions, clock": lambda s: s.window(hw.processing_time(hw.session("10 ms"))),
 }
 
 

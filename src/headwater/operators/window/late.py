@@ -63,6 +63,8 @@ class LateRows:
 
     def add_batch(self, batch: Batch, missed: MissedWindows, watermark_ms: int) -> None:
         """Rows that are in no window, as `add` takes them one by one."""
+        if not len(batch):
+            return
         is_late = (batch.timestamps <= watermark_ms - self._lateness_ms) & (batch.timestamps > MIN_TIMESTAMP)
         if self._tag is None:
             self.count_dropped(int(np.count_nonzero(is_late)))

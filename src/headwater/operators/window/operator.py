@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_list
+from headwater.batch import MAX_TIMESTAMP, Batch, timestamp_list
 from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
@@ -50,7 +50,7 @@ class WindowOperator:
         self._timers = ScopeTimers(self._event, self._processing)
         self._trigger = TriggerHost(node.trigger, node.input_schema, step, scope, self._timers)
         self._contents: Contents = contents_of(node, step)
-        self._assignment, self._bursts = assignment_of(node, step), bursts_of(node, step)
+        self._assignment, self._bursts = assignment_of(node, step), bursts_of(node, step, row)
         self._book = PaneBook(node, step)
         self._late = LateRows(node, step)
         self._open_states(scope)
@@ -129,21 +129,23 @@ class WindowOperator:
             places = runs.arrived(np.flatnonzero(fires))
             results = self._contents.add_runs(batch.table, runs, cut, scopes, self._point_at)
             self._book.fire(Fired(batch, runs.rows[places], runs.of[places], results, scopes, kinds), self._point_at)
-        if len(assigned.nowhere):
-            self._late.add_batch(batch.take(assigned.nowhere), assigned.missed, time.watermark_ms)
+        self._late.add_batch(batch.take(assigned.nowhere), assigned.missed, time.watermark_ms)
 
     def _process_bursts(self, bursts: Bursts, batch: Batch, time: StepTime) -> Batch:
         """Take in the rows that can go by bursts; gives the others."""
-        if len(batch) and batch.timestamps.min() == MIN_TIMESTAMP:
-            raise RowError.no_event_time(self._step)
         assert isinstance(self._contents, AggregateContents)
-        late = bursts.late(batch, time.watermark_ms)
-        timely = batch.take(np.delete(np.arange(len(batch)), late)) if len(late) else batch
-        for burst in bursts.of(timely) if len(timely) else ():
+        taken = bursts.of(batch, time, self._sessions_of)
+        self._late.add_batch(batch.take(taken.late), taken.missed, time.watermark_ms)
+        for burst in taken.bursts:
             self._key_cursor.entry = self._key_entries.entry(burst.key)
             self._trigger.context.timestamp = burst.window.start
             self._into(burst.key, burst.window, None, partial(self._contents.add_accumulators, burst.accumulators))
-        return batch.take(late)
+        return batch.take(taken.singles)
+
+    def _sessions_of(self, key: Any) -> list[Window]:
+        assert self._sessions is not None
+        self._key_cursor.entry = self._key_entries.entry(key)
+        return self._sessions.windows()
 
     def _element(self, key: Any, timestamp: int | None, row: Any, place: int) -> None:
         self._key_cursor.entry = self._key_entries.entry(key)
