@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from events import SCHEMA, event_tables, print_result
+from parts.events import SCHEMA, event_tables
+from parts.timing import EpochTimes, print_result, spark_rate
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -23,8 +23,6 @@ import headwater as hw
 from headwater.spark.session import JOB_CONFIG, LOCAL_FILES_CONFIG, local_session
 
 OUT = "user long, n long, total double"
-WARM_UP = 2
-"""Epochs of each side that are not counted."""
 
 
 class CountAndSum(hw.KeyedProcessFunction):
@@ -59,25 +57,19 @@ class SparkCountAndSum(StatefulProcessor):
 
 
 def headwater_rate(log: Path, folder: Path, rows_per_epoch: int) -> float:
-    """Rows per second from the publication of the last epoch of the warm-up to that of the last one."""
+    """Rows per second of Headwater."""
     env = hw.Environment("bench", job_dir=folder / "job", max_rows_per_epoch=rows_per_epoch)
     source = hw.connectors.log(log, "events")
     env.source(source, SCHEMA, hw.Watermarks.bounded("ts", "2 s")).key_by("user").process(CountAndSum(), OUT).sink(
         hw.connectors.files(folder / "out")
     )
-    published: dict[int, float] = {}
-
-    def on_step(step: hw.EpochStep, epoch: int) -> None:
-        if step is hw.EpochStep.CLEANED:
-            published[epoch] = time.perf_counter()
-
-    job = env.run(bounded=True, on_step=on_step)
-    rows = job.status().steps["source"]["rows_in"]
-    return (rows - WARM_UP * rows_per_epoch) / (published[max(published)] - published[WARM_UP - 1])
+    times = EpochTimes()
+    job = env.run(bounded=True, on_step=times)
+    return times.rate(job.status().steps["source"]["rows_in"], rows_per_epoch)
 
 
-def spark_rate(spark: SparkSession, events: Path, folder: Path, files_per_epoch: int) -> float:
-    """Rows per second over all batches after the warm-up."""
+def peer_rate(spark: SparkSession, events: Path, folder: Path, files_per_epoch: int) -> float:
+    """Rows per second of Spark."""
     own = spark.newSession()
     for name, value in {**JOB_CONFIG, **LOCAL_FILES_CONFIG, "spark.sql.shuffle.partitions": "2"}.items():
         own.conf.set(name, value)
@@ -87,8 +79,7 @@ def spark_rate(spark: SparkSession, events: Path, folder: Path, files_per_epoch:
     writer = counted.writeStream.format("parquet").option("path", str(folder / "out"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
-    batches = [p for p in query.recentProgress if p.numInputRows][WARM_UP:]
-    return sum(p.numInputRows for p in batches) / (sum(p.durationMs["triggerExecution"] for p in batches) / 1000)
+    return spark_rate(query)
 
 
 def main() -> None:
@@ -111,7 +102,7 @@ def main() -> None:
                 pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
         spark = local_session(2, {})
         ours = headwater_rate(folder / "log", folder / "headwater", args.rows_per_epoch)
-        theirs = spark_rate(spark, folder / "parquet", folder / "spark", 2)
+        theirs = peer_rate(spark, folder / "parquet", folder / "spark", 2)
         print_result("keyed_process", "spark_tws", ours, theirs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,43 +10,33 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from events import SCHEMA, event_tables, print_result
+from parts.events import SCHEMA, event_tables
+from parts.timing import EpochTimes, print_result, spark_rate
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import headwater as hw
 from headwater.spark.session import job_session, local_session
 
-WARM_UP = 2
-"""Epochs of each side that are not counted."""
-
 
 def headwater_rate(log: Path, folder: Path, rows_per_epoch: int, windows: hw.WindowAssigner) -> float:
-    """Rows per second from the publication of the last epoch of the warm-up to that of the last one with rows."""
+    """Rows per second of Headwater."""
     env = hw.Environment("bench", job_dir=folder / "job", max_rows_per_epoch=rows_per_epoch)
     source = hw.connectors.log(log, "events")
     env.source(source, SCHEMA, hw.Watermarks.bounded("ts", "2 s")).key_by("user").window(windows).agg(
         n=hw.count(), total=hw.sum("amount")
     ).sink(hw.connectors.files(folder / "out"))
-    published: dict[int, float] = {}
-
-    def on_step(step: hw.EpochStep, epoch: int) -> None:
-        if step is hw.EpochStep.CLEANED:
-            published[epoch] = time.perf_counter()
-
-    job = env.run(bounded=True, on_step=on_step)
-    rows = job.status().steps["source"]["rows_in"]
-    epochs = rows // rows_per_epoch
-    return (rows - WARM_UP * rows_per_epoch) / (published[epochs - 1] - published[WARM_UP - 1])
+    times = EpochTimes()
+    job = env.run(bounded=True, on_step=times)
+    return times.rate(job.status().steps["source"]["rows_in"], rows_per_epoch)
 
 
-def spark_rate(spark: SparkSession, events: Path, folder: Path, size: str, slide: str | None) -> float:
-    """Rows per second over all batches with rows after the warm-up."""
+def peer_rate(spark: SparkSession, events: Path, folder: Path, size: str, slide: str | None) -> float:
+    """Rows per second of Spark."""
     own = job_session(spark, 2, {"spark.sql.execution.arrow.maxRecordsPerBatch": "10000"})
     stream = own.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2).parquet(str(events))
     window = F.window("ts", size, slide) if slide else F.window("ts", size)
@@ -58,8 +48,7 @@ def spark_rate(spark: SparkSession, events: Path, folder: Path, size: str, slide
     writer = counted.writeStream.format("parquet").option("path", str(folder / "out")).outputMode("append")
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
-    batches = [p for p in query.recentProgress if p.numInputRows][WARM_UP:]
-    return sum(p.numInputRows for p in batches) / (sum(p.durationMs["triggerExecution"] for p in batches) / 1000)
+    return spark_rate(query)
 
 
 @dataclass(frozen=True)
@@ -97,7 +86,7 @@ def measure(case: Case) -> None:
             pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
         spark = local_session(2, {})
         ours = headwater_rate(folder / "log", folder / "headwater", case.rows_per_epoch, case.windows)
-        theirs = spark_rate(spark, folder / "parquet", folder / "spark", case.size, case.slide)
+        theirs = peer_rate(spark, folder / "parquet", folder / "spark", case.size, case.slide)
         print_result(case.name, "spark_native", ours, theirs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -40,7 +40,11 @@ from headwater.eventlog import EventLog, Retention
 from headwater.evictors import Element, Evictor
 from headwater.functions import (
     AggregateFunction,
+    BroadcastContext,
+    BroadcastFunction,
     Context,
+    CoProcessFunction,
+    KeyedBroadcastFunction,
     KeyedProcessFunction,
     OutputTag,
     Pane,
@@ -52,6 +56,7 @@ from headwater.functions import (
 from headwater.runtime.engine import Job, JobStatus
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
+from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
 from headwater.streams.stream import KeyedStream, Step, Stream
 from headwater.streams.windowed import WindowedStream
@@ -75,7 +80,11 @@ __all__ = [
     "Aggregate",
     "AggregateFunction",
     "AggregatingState",
+    "BroadcastContext",
+    "BroadcastFunction",
+    "BroadcastStream",
     "ChangelogError",
+    "CoProcessFunction",
     "Context",
     "DurationError",
     "Element",
@@ -89,6 +98,7 @@ __all__ = [
     "Job",
     "JobError",
     "JobStatus",
+    "KeyedBroadcastFunction",
     "KeyedProcessFunction",
     "KeyedStream",
     "ListState",

@@ -183,14 +183,20 @@ class StateError(HeadwaterError):
     @classmethod
     def not_open(cls, name: str) -> StateError:
         return cls(
-            f"state {name!r} is reachable only while the job runs the function; it was used outside process or on_timer"
+            f"state {name!r} is reachable only while the job runs the function; it was used outside process or on_timer, "
+            f"or it is broadcast state, which ctx.broadcast_state gives"
         )
 
     @classmethod
     def no_key(cls) -> StateError:
         return cls(
-            "keyed state is reachable only in process and on_timer, where there is a current key; it was used in open"
+            "keyed state is reachable only in process and on_timer, where there is a current key; it was used in open, "
+            "or in process_broadcast, where ctx.apply_to_keyed_state goes through the keys"
         )
+
+    @classmethod
+    def misused(cls, step: str, rule: str, action: str) -> StateError:
+        return cls(f"step {step!r}: {rule}; {action}")
 
     @classmethod
     def declared_twice(cls, step: str, name: str) -> StateError:

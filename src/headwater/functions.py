@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from headwater.schema import Schema, SchemaLike
 
@@ -14,6 +15,7 @@ Emitted = Iterable[Any] | None
 In = TypeVar("In")
 Acc = TypeVar("Acc")
 Out = TypeVar("Out")
+Declaration = TypeVar("Declaration")
 
 
 @dataclass(frozen=True, init=False)
@@ -72,6 +74,29 @@ class Context:
         self._side.append((tag, row, self.timestamp))  # type: ignore[attr-defined]
 
 
+class BroadcastContext(Context):
+    """What a function beside a broadcast stream knows; with a broadcast row at hand there are neither key nor timers."""
+
+    __slots__ = ()
+
+    @overload
+    def broadcast_state(self, state: str) -> Any: ...
+
+    @overload
+    def broadcast_state(self, state: Declaration) -> Declaration: ...
+
+    def broadcast_state(self, state: Any) -> Any:
+        """A broadcast state, by its declaration or name: to write in `process_broadcast`, to read everywhere."""
+        raise NotImplementedError
+
+    def apply_to_keyed_state(self, state: Any, function: Callable[[Any, Any], None]) -> None:
+        """In `process_broadcast`: call `function(key, state)` for every key that has the state, in the order of keys.
+
+        `state` is an attribute of the function, such as `self.total`. What is written stays written for that key.
+        """
+        raise NotImplementedError
+
+
 class KeyedProcessFunction:
     """A function over a keyed stream, with state and timers per key. Declare state as class attributes.
 
@@ -87,6 +112,58 @@ class KeyedProcessFunction:
 
     def on_timer(self, timer: Timer, ctx: Context) -> Emitted:
         """Called for each timer that fires."""
+
+
+class CoProcessFunction:
+    """A function over two connected streams. Keyed alike, both sides share the state and timers of a key.
+
+    Rows of both sides come in the order of event time, as far as an epoch holds them; at equal times the left one first.
+    """
+
+    def open(self) -> None:
+        """Called once before the first element on each subtask."""
+
+    def process_left(self, event: Any, ctx: Context) -> Emitted:
+        """Called for each element of the stream that `connect` was called on."""
+        raise NotImplementedError
+
+    def process_right(self, event: Any, ctx: Context) -> Emitted:
+        """Called for each element of the stream that was given to `connect`."""
+        raise NotImplementedError
+
+    def on_timer(self, timer: Timer, ctx: Context) -> Emitted:
+        """Called for each timer that fires."""
+
+
+class BroadcastFunction:
+    """A function over a stream without key and a broadcast stream.
+
+    Of an epoch, all broadcast rows come first, in the order of event time and the same on every subtask.
+    """
+
+    def open(self) -> None:
+        """Called once before the first element on each subtask."""
+
+    def process(self, event: Any, ctx: BroadcastContext) -> Emitted:
+        """Called for each element of the stream that `connect` was called on; broadcast state is read-only."""
+        raise NotImplementedError
+
+    def process_broadcast(self, event: Any, ctx: BroadcastContext) -> Emitted:
+        """Called on every subtask for each element of the broadcast stream; what it emits is emitted by each of them.
+
+        It must do the same everywhere: depend on the element and on broadcast state, and on nothing else.
+        """
+        raise NotImplementedError
+
+
+class KeyedBroadcastFunction(BroadcastFunction):
+    """A function over a keyed stream and a broadcast stream, with state and timers per key on the keyed side.
+
+    Declare keyed state as class attributes, and broadcast state outside of the class.
+    """
+
+    def on_timer(self, timer: Timer, ctx: BroadcastContext) -> Emitted:
+        """Called for each timer that fires; broadcast state is read-only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +230,9 @@ class AggregateFunction(Generic[In, Acc, Out]):
     def result(self, accumulator: Acc) -> Out:
         """The result for an accumulator."""
         raise NotImplementedError
+
+
+def name_of(function: object) -> str:
+    """The name of a step that runs a function, when nobody gave it one: that of the function's class."""
+    cls = function if isinstance(function, type) else type(function)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()

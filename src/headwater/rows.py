@@ -180,6 +180,13 @@ def exact_type(dtype: pa.DataType) -> type | None:
     return None
 
 
+def is_mutable(dtype: pa.DataType) -> bool:
+    """Whether values of this type can be changed in place, as rows hold them: lists and maps, and structs that hold such."""
+    if pa.types.is_struct(dtype):
+        return any(is_mutable(field.type) for field in dtype)
+    return pa.types.is_nested(dtype)  # type: ignore[no-any-return]
+
+
 @cache
 def converter(dtype: pa.DataType) -> Callable[[Any], Any]:
     """A function that turns a value into the one form state and rows keep for this type, or raises.

@@ -72,3 +72,13 @@ def test_example_alerts(tmp_path):
         ("cellar", at(12, 29), "processing"),
         ("garden", at(12, 29), "processing"),
     ]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_example_fraud_detection(parallelism):
+    assert load("fraud_detection").main("local", parallelism=parallelism) == [
+        (at(12, 1), "ann", "big", 600.0),
+        (at(12, 4), "bob", "burst", 800.0),
+        (at(12, 6), "cat", "burst", 750.0),
+        (at(12, 12), "ann", "big", 950.0),
+    ]

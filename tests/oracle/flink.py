@@ -1,4 +1,4 @@
-"""Cases run on Apache Flink: FlinkWindows.java over the jars in the folder that FLINK_JARS names."""
+"""Cases run on Apache Flink: FlinkOracle.java and what it runs, over the jars in the folder that FLINK_JARS names."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def run_flink(cases: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     if not jars:
         raise SystemExit(f"the oracle needs Flink's jars; FLINK_JARS is not set; see {HERE / 'README.md'}")
     with tempfile.TemporaryDirectory() as classes:
-        subprocess.run(["javac", "-d", classes, "-cp", f"{jars}/*", str(HERE / "FlinkWindows.java")], check=True)
+        sources = sorted(str(source) for source in HERE.glob("*.java"))
+        subprocess.run(["javac", "-nowarn", "-d", classes, "-cp", f"{jars}/*", *sources], check=True)
         done = subprocess.run(
-            ["java", *QUICK_START, "-cp", f"{classes}:{jars}/*", "FlinkWindows"],
+            ["java", *QUICK_START, "-cp", f"{classes}:{jars}/*", "FlinkOracle"],
             input="".join(json.dumps(case) + "\n" for case in cases),
             stdout=subprocess.PIPE,
             text=True,

@@ -1,4 +1,4 @@
-"""Compare Headwater with Apache Flink over random windowed programs; README.md says how to get Flink."""
+"""Compare Headwater with Apache Flink over random programs; README.md says how to get Flink."""
 
 from __future__ import annotations
 
@@ -11,48 +11,58 @@ import traceback
 from collections import Counter
 from typing import Any
 
-from cases import make_cases
+from cases import KINDS, make_cases
 from comparison import same
 from flink import HERE, run_flink
-from program import run_headwater, ways
+from program import PROGRAMS, run_headwater, seen, ways
+from traits import kind_of, traits_of, worth_storing
 
-RECORDED = HERE / "recorded.jsonl"
+RECORDED = HERE / "recorded"
 SECONDS_A_CASE = 2  # a case takes milliseconds; a trigger that fires without end is a difference like any other
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=1000, help="how many cases to make")
+    parser.add_argument(
+        "--kind", choices=KINDS, action="append", help="which kind of cases; may be repeated; all if not given"
+    )
+    parser.add_argument("--cases", type=int, default=1000, help="how many cases of each kind to make")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same cases")
-    parser.add_argument("--show", type=int, default=1, help="how many differing cases to print")
-    parser.add_argument("--record", action="store_true", help=f"store small cases of every kind in {RECORDED.name}")
+    parser.add_argument("--show", type=int, default=1, help="how many differing cases of each kind to print")
+    parser.add_argument("--record", action="store_true", help=f"store small cases of the kind in {RECORDED.name}/")
+    parser.add_argument("--times", type=int, default=1, help="how many stored cases shall show each trait")
     options = parser.parse_args()
-    cases = list(make_cases(options.cases, options.seed))
-    begin = time.perf_counter()
-    expected = run_flink(cases)
-    print(f"{len(cases)} cases on Flink in {time.perf_counter() - begin:.1f} s")
-    if options.record:
-        return record(cases, expected)
-    return compare(cases, expected, options.show)
+    different = 0
+    for kind in options.kind or KINDS:
+        cases = list(make_cases(kind, options.cases, options.seed))
+        begin = time.perf_counter()
+        expected = run_flink(cases)
+        print(f"{kind}: {len(cases)} cases on Flink in {time.perf_counter() - begin:.1f} s", flush=True)
+        if options.record:
+            record(kind, cases, expected, options.times)
+        elif kind in PROGRAMS:
+            different += compare(kind, cases, expected, options.show)
+    return 1 if different else 0
 
 
-def compare(cases: list[dict[str, Any]], expected: list[dict[str, Any]], show: int) -> int:
-    """Run Headwater too; print what differs and which kinds of cases it concerns."""
+def compare(kind: str, cases: list[dict[str, Any]], expected: list[dict[str, Any]], show: int) -> int:
+    """Run Headwater too; print what differs and what those cases are about; how many differ."""
     signal.signal(signal.SIGALRM, _interrupt)
     begin = time.perf_counter()
     different: Counter[str] = Counter()
     for case, flink in zip(cases, expected, strict=True):
         for way in ways(case):
             headwater = _attempt(case, way)
-            if "error" not in headwater and same(case, flink, headwater):
+            if "error" not in headwater and same(case, seen(case, way, flink), headwater):
                 continue
             different[f"{way}: {kind_of(case)}"] += 1
             if different.total() <= show:
                 print(json.dumps({"way": way, "case": case, "flink": flink, "headwater": headwater}), flush=True)
-    print(f"{len(cases)} cases on Headwater in {time.perf_counter() - begin:.1f} s, {different.total()} differ")
-    for kind, count in different.most_common():
-        print(f"{count:6} {kind}")
-    return 1 if different else 0
+    seconds = time.perf_counter() - begin
+    print(f"{kind}: {len(cases)} cases on Headwater in {seconds:.1f} s, {different.total()} differ", flush=True)
+    for about, count in different.most_common():
+        print(f"{count:6} {about}")
+    return different.total()
 
 
 def _attempt(case: dict[str, Any], way: str) -> dict[str, Any]:
@@ -69,42 +79,22 @@ def _interrupt(*_: object) -> None:
     raise TimeoutError(f"the case takes more than {SECONDS_A_CASE} s")
 
 
-def record(cases: list[dict[str, Any]], expected: list[dict[str, Any]]) -> int:
+def record(kind: str, cases: list[dict[str, Any]], expected: list[dict[str, Any]], times: int) -> None:
     """Store small cases that emit something worth keeping, until every trait that occurs is among them."""
     lines = [
         (case, json.dumps(case | {"expected": {"fired": flink["fired"], "late": flink["late"]}}))
         for case, flink in zip(cases, expected, strict=True)
-        if len(case["actions"]) >= 8 and len(flink["fired"]) >= 3 and (flink["late"] or not case["late"])
+        if worth_storing(case, flink)
     ]
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
     kept: list[str] = []
     for case, line in sorted(lines, key=lambda item: len(item[1])):
-        if not traits_of(case) <= seen:
-            seen |= traits_of(case)
+        if any(seen[trait] < times for trait in traits_of(case)):
+            seen.update(traits_of(case))
             kept.append(line)
-    RECORDED.write_text("".join(f"{line}\n" for line in kept))
-    print(f"{len(kept)} cases stored in {RECORDED.name}")
-    return 0
-
-
-def traits_of(case: dict[str, Any]) -> set[str]:
-    """What a case shows: its function, and each part of its program with the kind of window that it is used on."""
-    window, *parts = kind_of(case).split(" | ")
-    return {case["function"], window} | {f"{window}: {part.removeprefix('purging ')}" for part in parts}
-
-
-def kind_of(case: dict[str, Any]) -> str:
-    """What a case is about, in words."""
-    window, trigger, evictor = case["window"], case["trigger"], case["evictor"]
-    words = ["processing-time" if window.get("clock") else "", window["kind"]]
-    if "slide" in window:
-        words.append("with gaps" if window["slide"] > window["size"] else "overlapping")
-    if trigger:
-        words += ["| purging" if trigger["purging"] else "|", trigger["kind"]]
-    if evictor:
-        words += ["| evict", evictor["kind"], "after" if evictor["after"] else "before"]
-    words += ["| lateness" if case["lateness"] else "", "| late output" if case["late"] else ""]
-    return " ".join(word for word in words if word)
+    path = RECORDED / f"{kind}.jsonl"
+    path.write_text("".join(f"{line}\n" for line in kept))
+    print(f"{kind}: {len(kept)} cases stored in {RECORDED.name}/{path.name}")
 
 
 if __name__ == "__main__":

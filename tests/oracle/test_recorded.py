@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 from comparison import same
-from program import run_headwater, ways
+from program import PROGRAMS, run_headwater, seen, ways
 
-RECORDED = [json.loads(line) for line in (Path(__file__).parent / "recorded.jsonl").read_text().splitlines()]
+RECORDED = [
+    json.loads(line)
+    for kind in PROGRAMS
+    for line in (Path(__file__).parent / "recorded" / f"{kind}.jsonl").read_text().splitlines()
+]
 
 
-@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["id"])
-def test_windows_emit_what_flink_emits(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['kind']}-{case['id']}")
+def test_headwater_emits_what_flink_emits(case: dict[str, Any]) -> None:
     for way in ways(case):
-        got = run_headwater(case, way)
-        assert same(case, case["expected"], got), f"{way}: expected {case['expected']}, got {got}"
+        expected, got = seen(case, way, case["expected"]), run_headwater(case, way)
+        assert same(case, expected, got), f"{way}: expected {expected}, got {got}"

@@ -1,21 +1,24 @@
-"""Every transcript of this folder, on the harness and on the engines; the programs they name are below."""
+"""Every transcript of this folder, on the harness and on the engines; the programs they name are below and beside."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.transcripts import trigger_programs, window_programs
 
 import headwater as hw
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import CRASHES, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 
 FILES = sorted(Path(__file__).parent.rglob("*.yaml"))
+MODULES = [
+    import_module(f"tests.transcripts.{file.stem}") for file in sorted(Path(__file__).parent.glob("*_programs.py"))
+]
 CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
 OUT = "k string, what string"
 
@@ -164,7 +167,8 @@ PROGRAMS: dict[str, Program] = {
     program.__name__: program
     for program in (timers, states, side_outputs, branches, unions, chained, stateless, partitioning)
 }
-PROGRAMS |= window_programs.PROGRAMS | trigger_programs.PROGRAMS
+for module in MODULES:
+    PROGRAMS |= module.PROGRAMS
 
 
 @pytest.fixture(params=CONTENTS)
@@ -193,7 +197,7 @@ def test_a_transcript_holds_on_several_subtasks(transcript: Transcript) -> None:
 def test_a_transcript_holds_on_spark(transcript: Transcript, spark: Any) -> None:
     from pyspark import cloudpickle
 
-    for module in (sys.modules[__name__], window_programs, trigger_programs):
+    for module in (sys.modules[__name__], *MODULES):
         cloudpickle.register_pickle_by_value(module)
     parallelism = max(2, transcript.parallelism)
     run_on_engine(transcript, PROGRAMS[transcript.program], engine="spark", spark=spark, parallelism=parallelism)

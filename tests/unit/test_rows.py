@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import RowError
-from headwater.rows import converter, decode, encode, encode_rows, row_class
+from headwater.rows import converter, decode, encode, encode_rows, is_mutable, row_class
 from headwater.schema import Schema, parse_type
 
 UTC = dt.UTC
@@ -263,3 +263,18 @@ def test_a_name_that_is_no_identifier_is_reached_by_position() -> None:
 def test_no_rows_give_an_empty_table_of_the_schema() -> None:
     schema = Schema.of("a int, b map<string,array<int>>").arrow
     assert encode_rows([], schema, "step") == schema.empty_table()
+
+
+@pytest.mark.parametrize(
+    ("ddl", "expected"),
+    [
+        ("bigint", False),
+        ("binary", False),
+        ("struct<a:int,b:struct<c:string>>", False),
+        ("array<int>", True),
+        ("map<string,int>", True),
+        ("struct<a:int,b:struct<c:array<int>>>", True),
+    ],
+)
+def test_lists_and_maps_can_be_changed_in_place_and_what_holds_them(ddl: str, expected: bool) -> None:
+    assert is_mutable(parse_type(ddl)) is expected

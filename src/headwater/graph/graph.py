@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from headwater.errors import GraphError
-from headwater.graph.nodes import Edge, Node
+from headwater.graph.nodes import LEFT, Edge, Node
 from headwater.schema import Schema
 
 N = TypeVar("N", bound=Node)
@@ -100,9 +100,13 @@ class Graph:
         origin = self._nodes[edge.source]
         return origin.outputs[edge.tag] if edge.tag else origin.schema
 
-    def input_schema(self, node: Node) -> Schema:
-        """The schema of a step's input; all its edges agree."""
-        return self.edge_schema(node.inputs[0])
+    def input_schema(self, node: Node, side: int = LEFT) -> Schema:
+        """The schema of one of a step's inputs; all its edges agree."""
+        return self.edge_schema(next(edge for edge in node.inputs if edge.side == side))
+
+    def input_schemas(self, node: Node) -> list[Schema]:
+        """The schemas of a step's inputs, left first."""
+        return [self.input_schema(node, side) for side in sorted({edge.side for edge in node.inputs})]
 
     def title(self, node: Node) -> str:
         return f"{node.operation} {node.name!r} (step {node.id})"

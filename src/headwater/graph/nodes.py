@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from headwater.aggregates import Aggregate
 from headwater.connectors.contract import Sink, Source
-from headwater.descriptors import StateDeclaration
+from headwater.descriptors import MapState, StateDeclaration
 from headwater.evictors import Evictor
 from headwater.functions import (
     AggregateFunction,
+    BroadcastFunction,
+    CoProcessFunction,
     KeyedProcessFunction,
     OutputTag,
     ProcessFunction,
@@ -63,18 +65,23 @@ class Exchange:
 FORWARD = Exchange("forward")
 
 
+LEFT, RIGHT = 0, 1
+"""The inputs of a step that has two."""
+
+
 @dataclass(frozen=True)
 class Edge:
-    """One connection: from a node, or from a node's side output, by an exchange."""
+    """One connection: from a node, or from a node's side output, by an exchange, into one side of a step."""
 
     source: int
     tag: str | None
     exchange: Exchange
+    side: int = LEFT
 
 
 @dataclass(frozen=True)
 class Node:
-    """A step. Its input is one or several edges (a union)."""
+    """A step. Each of its inputs, one or two, is one or several edges (a union)."""
 
     id: int
     name: str
@@ -189,6 +196,71 @@ class KeyedProcessNode(Node):
 
 
 @dataclass(frozen=True)
+class CoProcessNode(Node):
+    """A function over two inputs with its state declarations; the inputs are keyed alike or, with `NO_KEY`, not at all."""
+
+    operation: ClassVar[str] = "co_process"
+    is_stateful: ClassVar[bool] = True
+    function: CoProcessFunction = None  # type: ignore[assignment]
+    states: tuple[StateDeclaration, ...] = ()
+    key: Key = None  # type: ignore[assignment]
+    right_key: Key = None  # type: ignore[assignment]
+
+    def kept(self) -> dict[str, Any]:
+        return {"states": _declared(self.states), "right key": self.right_key.describe()}
+
+
+@dataclass(frozen=True)
+class BroadcastProcessNode(Node):
+    """A function over a stream, keyed or with `NO_KEY`, and a broadcast stream whose rows are kept in broadcast states."""
+
+    operation: ClassVar[str] = "broadcast_process"
+    is_stateful: ClassVar[bool] = True
+    function: BroadcastFunction = None  # type: ignore[assignment]
+    states: tuple[StateDeclaration, ...] = ()
+    broadcast_states: tuple[MapState, ...] = ()
+    key: Key = None  # type: ignore[assignment]
+
+    def kept(self) -> dict[str, Any]:
+        return {"states": _declared(self.states), "broadcast states": _declared(self.broadcast_states)}
+
+
+@dataclass(frozen=True)
+class JoinNode(Node):
+    """Two keyed inputs whose rows are put side by side: the left columns, then those of the right in `right_columns`."""
+
+    is_stateful: ClassVar[bool] = True
+    key: Key = None  # type: ignore[assignment]
+    right_key: Key = None  # type: ignore[assignment]
+    left_schema: Schema = None  # type: ignore[assignment]
+    right_schema: Schema = None  # type: ignore[assignment]
+    right_columns: tuple[str, ...] = ()
+
+    def kept(self) -> dict[str, Any]:
+        return {
+            "right key": self.right_key.describe(),
+            "left rows": self.left_schema.ddl(),
+            "right rows": self.right_schema.ddl(),
+        }
+
+
+@dataclass(frozen=True)
+class IntervalJoinNode(JoinNode):
+    """Pairs of rows with `left time + lower <= right time <= left time + upper`."""
+
+    operation: ClassVar[str] = "interval_join"
+    lower_ms: int = 0
+    upper_ms: int = 0
+    late_left: OutputTag | None = None
+    late_right: OutputTag | None = None
+    unmatched_left: OutputTag | None = None
+    unmatched_right: OutputTag | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
+
+
+@dataclass(frozen=True)
 class RunningNode(Node):
     """Built-in aggregates over all rows of a key so far."""
 
@@ -271,7 +343,7 @@ class SinkNode(Node):
     sink: Sink = None  # type: ignore[assignment]
 
 
-def _declared(states: tuple[StateDeclaration, ...]) -> dict[str, list[str]]:
+def _declared(states: Sequence[StateDeclaration]) -> dict[str, list[str]]:
     return {state.name: [state.kind, *(type_ddl(dtype) for _, dtype in state.columns())] for state in states}
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from headwater.batch import Batch
 from headwater.state.table import StateTable
 
@@ -43,14 +46,24 @@ class TakesCombined(Protocol):
         """Handle combined rows; gives how many rows they were made of."""
 
 
-class Operator(Protocol):
-    """A step of a level: gets rows, then the advance of event time, then of processing time, once an epoch."""
+@dataclass(frozen=True, slots=True)
+class TwoInputs:
+    """The rows of an epoch of a step with two inputs."""
+
+    left: Batch | None
+    right: Batch | None
+    turns: npt.NDArray[np.int8] | None = None
+    """For steps that need order: the side of the first row, the second, and so on."""
+
+    def __len__(self) -> int:
+        return sum(len(side) for side in (self.left, self.right) if side is not None)
+
+
+class Step(Protocol):
+    """What every step of a level does: gets rows, then the advance of event time, then of processing time, once an epoch."""
 
     needs_order: bool
     """Whether results depend on the order of rows of different channels."""
-
-    def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
-        """Handle rows, in order; `time` holds the watermark that stood when the epoch began."""
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
         """Event time has moved to the watermark in `time`."""
@@ -72,3 +85,21 @@ class Operator(Protocol):
 
     def reset(self) -> None:
         """Become as new."""
+
+
+class TakesOne(Step, Protocol):
+    """A step with one input."""
+
+    def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        """Handle rows, in order; `time` holds the watermark that stood when the epoch began."""
+
+
+@runtime_checkable
+class TakesTwo(Step, Protocol):
+    """A step with two inputs."""
+
+    def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
+        """Handle rows; `time` holds the watermark that stood when the epoch began."""
+
+
+Operator = TakesOne | TakesTwo

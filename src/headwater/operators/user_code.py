@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import Any, Protocol
 
 from headwater.errors import UserCodeError
-from headwater.functions import KeyedProcessFunction, ProcessFunction, ProcessWindowFunction
 
 
-def open_function(function: KeyedProcessFunction | ProcessFunction | ProcessWindowFunction, step: str) -> None:
+class Opens(Protocol):
+    """A function that may prepare itself."""
+
+    def open(self) -> None: ...
+
+
+def open_function(function: Opens, step: str) -> None:
     """Call a function's `open`."""
     try:
         function.open()
@@ -19,6 +24,8 @@ def open_function(function: KeyedProcessFunction | ProcessFunction | ProcessWind
 
 def user_code_failed(error: Exception, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:
     """The error to raise in place of `error`; the frames of Headwater itself above the user's are left out."""
+    if isinstance(error, UserCodeError):  # of a function that user code was given to call
+        return error
     frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
     text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
     cause = traceback.format_exception_only(error)[-1].strip()

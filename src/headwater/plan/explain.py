@@ -23,6 +23,7 @@ def _explain_from(plan: JobPlan, node: Node, lines: list[str]) -> None:
     graph = plan.graph
     moved = sorted({edge.exchange.describe() for edge in node.inputs if edge.exchange.moves})
     states = [f"{s.name}: {s.kind}" for s in getattr(node, "states", ())]
+    states += [f"{s.name}: broadcast" for s in getattr(node, "broadcast_states", ())]
     line = f"  {node.operation} {graph.uid(node)}"
     line += f" by {', '.join(moved)}" if moved else ""
     line += f" keeps {', '.join(states)}" if states else ""

@@ -9,15 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from headwater.batch import MIN_TIMESTAMP, Batch, concat
 from headwater.clock.watermark import Valve
 from headwater.graph.nodes import Node
-from headwater.operators.contract import Operator, StepTime, TakesCombined
-from headwater.operators.process import PassOperator
+from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
+from headwater.operators.pass_on import PassOperator
 from headwater.operators.registry import operator_for
 from headwater.plan.levels import JobPlan
+from headwater.runtime.merging import merge, merge_two
 from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts, Payload, decode_payload, level_of
 from headwater.state import changelog
@@ -66,6 +65,10 @@ class LevelHost:
             if facts is not None:
                 entry.run(arrived, facts, outcome)
         return outcome
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """How many entries each state of each step holds."""
+        return {entry.uid: entry.sizes() for entry in self._entries}
 
     def reset(self) -> None:
         for entry in self._entries:
@@ -118,8 +121,7 @@ class _Entry:
         self._valve = Valve()
         self.operator: Operator
         if node.is_stateful:
-            schema = plan.graph.input_schema(node)
-            self.operator = operator_for(node, self.uid, schema)
+            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node))
             self._outlet = Outlet.behind(plan, node)
         else:
             self.operator = PassOperator()
@@ -128,6 +130,9 @@ class _Entry:
 
     def tables(self) -> dict[str, StateTable]:
         return {**self.operator.tables(), "@channels": self._valve}
+
+    def sizes(self) -> dict[str, int]:
+        return {name: len(table) for name, table in self.operator.tables().items()}
 
     def reset(self) -> None:
         self.operator.reset()
@@ -146,16 +151,7 @@ class _Entry:
 
         outlet.begin(facts, self._channel, self._subtask)
         before = StepTime(standing, facts.now_ms)
-        operator = self.operator
-        rows_in = 0
-        batch = merge([p for p in payloads if not p.combined], ordered=operator.needs_order)
-        if batch is not None:
-            operator.process(batch, before, emit)
-            rows_in += len(batch)
-        combined = [p.batch for p in payloads if p.combined and p.batch is not None]
-        if combined:
-            assert isinstance(operator, TakesCombined)
-            rows_in += operator.process_combined(concat(combined), before, emit)
+        rows_in = self._process(payloads, before, emit)
         for payload in payloads:
             if payload.watermark_ms is not None:
                 self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle)
@@ -171,31 +167,25 @@ class _Entry:
             "rows_in": rows_in,
             "rows_out": rows_out,
             "watermark_ms": after.watermark_ms,
-            "state": {name: len(table) for name, table in self.operator.tables().items()},
+            "state": self.sizes(),
             "late_dropped": self.operator.counters().get("late_dropped", 0),
         }
 
-
-def merge(payloads: list[Payload], *, ordered: bool = True) -> Batch | None:
-    """The rows of all channels in one order: by event time, keeping the order within each channel.
-
-    A row counts with the largest timestamp its channel had reached, so that a row that is out of order does not overtake;
-    ties go by channel, then by place in the channel. A backlog thus does not play one split's hour before another's.
-    """
-    filled = [p for p in payloads if p.batch is not None]
-    if not filled:
-        return None
-    batches = [p.batch for p in filled if p.batch is not None]
-    together = concat(batches)
-    if not ordered or len({p.channel for p in filled}) == 1:
-        return together
-    reached = np.empty(len(together), np.int64)
-    at, channel, highest = 0, None, MIN_TIMESTAMP
-    for payload, batch in zip(filled, batches, strict=True):
-        if payload.channel != channel:
-            channel, highest = payload.channel, MIN_TIMESTAMP
-        part = np.maximum(np.maximum.accumulate(batch.timestamps), highest)
-        reached[at : at + len(part)] = part
-        at += len(part)
-        highest = int(part[-1])
-    return together.take(np.argsort(reached, kind="stable"))
+    def _process(self, payloads: list[Payload], time: StepTime, emit: Emit) -> int:
+        """Give the operator its rows; tells how many there were."""
+        operator = self.operator
+        if isinstance(operator, TakesTwo):
+            inputs = merge_two(payloads, ordered=operator.needs_order)
+            if len(inputs):
+                operator.process_two(inputs, time, emit)
+            return len(inputs)
+        rows_in = 0
+        batch = merge([p for p in payloads if not p.combined], ordered=operator.needs_order)
+        if batch is not None:
+            operator.process(batch, time, emit)
+            rows_in += len(batch)
+        combined = [p.batch for p in payloads if p.combined and p.batch is not None]
+        if combined:
+            assert isinstance(operator, TakesCombined)
+            rows_in += operator.process_combined(concat(combined), time, emit)
+        return rows_in

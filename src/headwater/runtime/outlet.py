@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from headwater.batch import Batch
-from headwater.graph.nodes import Exchange, Node
+from headwater.graph.nodes import LEFT, Exchange, Node
 from headwater.operators.contract import Combiner, StatelessOperator
 from headwater.operators.registry import combiner_for
 from headwater.operators.stateless import stateless_operator
@@ -107,14 +107,14 @@ class Outlet:
         combined: bool = False,
     ) -> None:
         channel = (port.level, port.node, self._channel, self._sequence, self._facts)
-        payload = Payload(*channel, watermark_ms, batch, idle, combined)
+        payload = Payload(*channel, watermark_ms, batch, idle, combined, port.side)
         self._sequence += 1
         self._ready.append((subtask, encode_payload(payload)))
 
 
 @dataclass(frozen=True)
 class Port:
-    """The input of an entry, as seen by what emits into it."""
+    """An input of an entry, as seen by what emits into it."""
 
     node: int
     level: int
@@ -122,6 +122,7 @@ class Port:
     schema: Schema
     step: str
     combiner: Combiner | None = None
+    side: int = LEFT
 
 
 @dataclass
@@ -137,12 +138,12 @@ class _Branch:
         return tag in self.sinks or tag in self.ports or tag in self.steps
 
     def all_ports(self) -> list[Port]:
-        """Every entry reachable from here, once each."""
-        found = {port.node: port for ports in self.ports.values() for port in ports}
+        """Every input of an entry reachable from here, once each."""
+        found = {(port.node, port.side): port for ports in self.ports.values() for port in ports}
         for steps in self.steps.values():
             for _, behind in steps:
-                found.update({port.node: port for port in behind.all_ports()})
-        return [found[node] for node in sorted(found)]
+                found.update({(port.node, port.side): port for port in behind.all_ports()})
+        return [found[place] for place in sorted(found)]
 
 
 def _branch_behind(plan: JobPlan, node: Node) -> _Branch:
@@ -152,7 +153,7 @@ def _branch_behind(plan: JobPlan, node: Node) -> _Branch:
         if edge.exchange.moves:
             level = plan.level_of_entry[consumer.id]
             uid = plan.graph.uid(consumer)
-            port = Port(consumer.id, level, edge.exchange, schema, uid, combiner_for(consumer, uid))
+            port = Port(consumer.id, level, edge.exchange, schema, uid, combiner_for(consumer, uid), edge.side)
             branch.ports.setdefault(edge.tag, []).append(port)
         else:
             _attach(plan, branch, edge.tag, consumer, schema)

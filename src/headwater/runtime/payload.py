@@ -20,7 +20,7 @@ DRIVER_LEVEL = 255
 MAX_PAYLOAD_BYTES = 4 << 20
 
 _PREFIX = struct.Struct("<2sBBI")
-_MAGIC, _VERSION = b"HW", 3
+_MAGIC, _VERSION = b"HW", 4
 _TIMESTAMP, _KEY = "__ts", "__key"
 
 
@@ -47,6 +47,8 @@ class Payload:
     """Said with a watermark: whether the channel is idle, so that the receiver does not wait for it."""
     combined: bool = False
     """Whether the rows went through the combiner of the step they are for."""
+    side: int = 0
+    """Which input of the step they are for."""
 
 
 def level_of(data: bytes) -> int:
@@ -59,7 +61,7 @@ def encode_payload(payload: Payload) -> bytes:
     facts = payload.facts
     channel = [payload.port, payload.channel, payload.sequence]
     header = json.dumps(
-        [*channel, facts.epoch, facts.now_ms, payload.watermark_ms, payload.idle, payload.combined]
+        [*channel, facts.epoch, facts.now_ms, payload.watermark_ms, payload.idle, payload.combined, payload.side]
     ).encode()
     prefix = _PREFIX.pack(_MAGIC, _VERSION, payload.level, len(header))
     body = b"" if payload.batch is None else _encode_batch(payload.batch)
@@ -72,10 +74,10 @@ def decode_payload(data: bytes) -> Payload:
     if magic != _MAGIC or version != _VERSION:
         raise ChangelogError.bad_payload(bytes(data[:3]))
     at = _PREFIX.size
-    port, channel, sequence, epoch, now_ms, watermark_ms, idle, combined = json.loads(data[at : at + length])
+    port, channel, sequence, epoch, now_ms, watermark_ms, *flags = json.loads(data[at : at + length])
     at += length
     batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
-    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms), watermark_ms, batch, idle, combined)
+    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms), watermark_ms, batch, *flags)
 
 
 def encode_report(report: dict[str, object]) -> bytes:

@@ -22,7 +22,7 @@ from headwater.descriptors import (
     ValueState,
 )
 from headwater.errors import StateError
-from headwater.rows import converter, decode, exact_type
+from headwater.rows import converter, decode, exact_type, is_mutable
 from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout, StateTable, sorted_by_key
 
 Entry = list[Any]
@@ -39,6 +39,10 @@ class Cursor:
     """The current key's entry; the key is its first element."""
 
     def __init__(self) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Point at no key."""
         self.entry = _NoEntry()
 
 
@@ -102,6 +106,11 @@ class _Slot:
 
     def _held(self) -> list[Entry]:
         return [entry for entry in self._table.entries.values() if entry[self._value] is not None]
+
+    def entries_by_key(self) -> list[Entry]:
+        """The entries that have this state, in an order that does not depend on how the table came to be."""
+        held = self._held()
+        return [held[place] for place in self._layout.order([entry[0] for entry in held])]
 
     def _load(self, key: Any, value: Any) -> None:
         """Take over a stored value; None removes it."""
@@ -194,15 +203,15 @@ class MemoryValue(_Slot):
         self._keys += added
 
 
-class MemoryNested(MemoryValue):
-    """Value state of a nested type: what goes in and out is copied, so that changing it changes nothing here."""
+class MemoryMutable(MemoryValue):
+    """Value state whose values can be changed in place: they are copied in and out, so that nothing changes here."""
 
     def get(self) -> Any:
         value = super().get()
         return None if value is None else self._convert(value)
 
 
-class MemoryReducing(MemoryNested):
+class MemoryReducing(MemoryMutable):
     """Reducing state."""
 
     def __init__(
@@ -216,7 +225,7 @@ class MemoryReducing(MemoryNested):
         self.set(value if kept is None else self._reduce(kept, value))
 
 
-class MemoryAggregating(MemoryNested):
+class MemoryAggregating(MemoryMutable):
     """Aggregating state: the accumulator is stored, the result is given."""
 
     def __init__(
@@ -244,7 +253,7 @@ class MemoryList(_Slot):
     ) -> None:
         super().__init__(table, index, cursor, layout)
         self._convert = converter(declaration.type)
-        self._is_mutable = pa.types.is_nested(declaration.type)
+        self._is_mutable = is_mutable(declaration.type)
         self._stored: dict[Any, int] = {}
         """For each key written in this epoch, how many of its elements the changelog already has."""
         self._replaced: dict[Any, None] = {}
@@ -342,7 +351,7 @@ class MemoryMap(_Slot):
         self._exact_entry = exact_type(declaration.key_type)
         self._convert_entry = converter(declaration.key_type)
         self._convert = converter(declaration.value_type)
-        self._is_mutable = pa.types.is_nested(declaration.value_type)
+        self._is_mutable = is_mutable(declaration.value_type)
         self._put: dict[Any, dict[Any, None]] = {}
         """For each key written in this epoch, its map entries that were put."""
         self._removed: dict[tuple[Any, Any], None] = {}
@@ -477,7 +486,7 @@ class MemoryMap(_Slot):
 
 
 _HANDLES: dict[str, Callable[[Any, KeyTable, int, Cursor, KeyedLayout], StateTable]] = {
-    "value": lambda declaration, *place: (MemoryNested if pa.types.is_nested(declaration.type) else MemoryValue)(
+    "value": lambda declaration, *place: (MemoryMutable if is_mutable(declaration.type) else MemoryValue)(
         declaration, *place
     ),
     "list": MemoryList,

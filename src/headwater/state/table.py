@@ -41,10 +41,14 @@ class StateTable(Protocol):
 
 def sorted_by_key(table: pa.Table) -> pa.Table:
     """The rows in the order of their keys, those of one key as they were: independent of how the table came to be."""
-    key = table.column("key").combine_chunks()
+    return table.take(_order_of(table.column("key").combine_chunks()))
+
+
+def _order_of(key: pa.Array) -> pa.Array:
+    """The places of keys in ascending order; equal keys stay as they were."""
     columns = key.flatten() if pa.types.is_struct(key.type) else [key]
-    order = pa.table([*columns, pa.array(range(len(table)))], names=[f"k{i}" for i in range(len(columns))] + ["place"])
-    return table.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
+    order = pa.table([*columns, pa.array(range(len(key)))], names=[f"k{i}" for i in range(len(columns))] + ["place"])
+    return pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names])
 
 
 class KeyedLayout:
@@ -52,12 +56,17 @@ class KeyedLayout:
 
     def __init__(self, step: str, name: str, key: pa.DataType, columns: list[tuple[str, pa.DataType]]) -> None:
         self.step, self.name = step, name
+        self._where = f"{step}, state {name!r}"
         self._key = pa.field("key", key)
         self._fields = [pa.field(column, dtype) for column, dtype in columns]
         self.schema = pa.schema([pa.field("op", pa.int8()), self._key, *self._fields])
 
+    def order(self, keys: list[Any]) -> list[int]:
+        """The places of keys in the order in which a dump has them."""
+        return _order_of(encode(keys, self._key, self._where)).to_pylist()  # type: ignore[no-any-return]
+
     def table(self, ops: list[int], keys: list[Any], *columns: list[Any]) -> pa.Table:
-        where = f"{self.step}, state {self.name!r}"
+        where = self._where
         key = encode(keys, self._key, where)
         arrays = [encode(values, field, where) for values, field in zip(columns, self._fields, strict=True)]
         return pa.Table.from_arrays([pa.array(ops, pa.int8()), key, *arrays], schema=self.schema)

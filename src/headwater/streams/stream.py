@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
-from headwater.descriptors import declared_states
+from headwater.descriptors import MapState, declared_states
+from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError, StateError
 from headwater.expressions import compile_select, compile_where
-from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
+from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import (
     FORWARD,
     NO_KEY,
@@ -36,6 +36,9 @@ from headwater.graph.nodes import (
 )
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
+from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
+from headwater.streams.connected import ConnectedStreams
+from headwater.streams.joins import add_interval_join
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 class Stream:
     """A stream of rows. Handles are values: using one twice branches the stream."""
+
+    key: Key = NO_KEY
 
     def __init__(self, env: Environment, edges: tuple[Edge, ...], schema: Schema) -> None:
         self._env, self._edges, self.schema = env, edges, schema
@@ -71,7 +76,7 @@ class Stream:
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
         """A `ProcessFunction`, which may write side outputs."""
         if isinstance(function, KeyedProcessFunction):
-            raise GraphError.needs_keyed(name or _snake(function), type(self).__name__)
+            raise GraphError.needs_keyed(name or name_of(function), type(self).__name__)
         if not isinstance(function, ProcessFunction):
             raise GraphError.bad_argument(
                 "process",
@@ -79,7 +84,7 @@ class Stream:
                 function,
                 "pass an instance",
             )
-        return self._add(ProcessNode, name or _snake(function), Schema.of(schema), function=function)
+        return self._add(ProcessNode, name or name_of(function), Schema.of(schema), function=function)
 
     # -- batches ----------------------------------------------------------------------------------------------------
 
@@ -120,8 +125,7 @@ class Stream:
         """This stream and others of the same schema as one."""
         edges = self._edges
         for other in others:
-            if other._env is not self._env:
-                raise GraphError.other_environment("union")
+            self._check_meets(other, "union")
             if other.schema != self.schema:
                 raise SchemaError.does_not_fit(
                     "union", f"schemas differ: '{self.schema}' and '{other.schema}'", "select or map one of them first"
@@ -155,6 +159,33 @@ class Stream:
             raise StateError.bad_key_type("key_by", spec.type)
         return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
 
+    @overload
+    def connect(self, other: Stream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, other: BroadcastStream) -> BroadcastConnectedStreams: ...
+
+    def connect(self, other: Stream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStreams:
+        """This stream and another, of any schema, for one function to read: both keyed, or neither, or the other broadcast.
+
+        >>> env = Environment("doc", engine="local")
+        >>> orders = env.from_rows([{"id": 1}], "id long", name="orders").key_by("id")
+        >>> prices = env.from_rows([(1, 2.5)], "id long, price double", name="prices").key_by("id")
+        >>> class Either(hw.CoProcessFunction):
+        ...     def process_left(self, order, ctx):
+        ...         yield {"saw": f"order {order.id}"}
+        ...
+        ...     def process_right(self, price, ctx):
+        ...         yield {"saw": f"price {price.price}"}
+        >>> orders.connect(prices).process(Either(), "saw string").collect()
+        [Row(saw='order 1'), Row(saw='price 2.5')]
+        """
+        if isinstance(other, BroadcastStream):
+            self._check_meets(other.stream, "connect")
+            return BroadcastConnectedStreams(self, other)
+        self._check_meets(other, "connect")
+        return ConnectedStreams(self, other)
+
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
         edges = self._moved(Exchange("global"))
@@ -164,9 +195,31 @@ class Stream:
         """Spread the rows evenly over the subtasks."""
         return Stream(self._env, self._moved(Exchange("rebalance")), self.schema)
 
-    def broadcast(self) -> Stream:
-        """Send every row to every subtask."""
-        return Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+    @overload
+    def broadcast(self) -> Stream: ...
+
+    @overload
+    def broadcast(self, state: MapState, /, *states: MapState) -> BroadcastStream: ...
+
+    def broadcast(self, *states: MapState) -> Stream | BroadcastStream:
+        """Send every row to every subtask. With map states, named ones, give the stream that keeps its rows in them.
+
+        >>> env = Environment("doc", engine="local")
+        >>> limits = hw.MapState("limits", "string", "long")
+        >>> class Over(hw.BroadcastFunction):
+        ...     def process_broadcast(self, row, ctx):
+        ...         ctx.broadcast_state(limits).put(row.what, row.limit)
+        ...
+        ...     def process(self, row, ctx):
+        ...         if row.n > ctx.broadcast_state(limits).get(row.what, 0):
+        ...             yield row
+        >>> rules = env.from_rows([("cpu", 90)], "what string, limit long", name="rules").broadcast(limits)
+        >>> readings = env.from_rows([("cpu", 95), ("cpu", 40)], "what string, n long", name="readings")
+        >>> readings.connect(rules).process(Over(), "what string, n long").collect()
+        [Row(what='cpu', n=95)]
+        """
+        everywhere = Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+        return BroadcastStream(everywhere, states) if states else everywhere
 
     def global_(self) -> Stream:
         """Send every row to the first subtask."""
@@ -198,9 +251,18 @@ class Stream:
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
         return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)
 
-    def _add(self, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
+    def _check_meets(self, other: object, step: str) -> None:
+        """Only streams of one job can meet."""
+        if not isinstance(other, Stream):
+            raise GraphError.bad_argument(step, "needs another stream", other, "pass a stream")
+        if other._env is not self._env:
+            raise GraphError.other_environment(step)
+
+    def _add(
+        self, cls: type[Node], name: str, schema: Schema, edges: tuple[Edge, ...] | None = None, **settings: Any
+    ) -> Step:
         graph = self._env.graph
-        node = graph.add(cls(graph.next_id(), name, self._edges, schema, **settings))
+        node = graph.add(cls(graph.next_id(), name, edges or self._edges, schema, **settings))
         return Step(self._env, (Edge(node.id, None, FORWARD),), schema)
 
 
@@ -228,7 +290,7 @@ class KeyedStream(Stream):
 
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
         """A `KeyedProcessFunction`, with state and timers per key. Its uid is its class's name unless given."""
-        step = name or _snake(function)
+        step = name or name_of(function)
         if isinstance(function, ProcessFunction):
             return super().process(function, schema, name=name)
         if not isinstance(function, KeyedProcessFunction):
@@ -254,6 +316,48 @@ class KeyedStream(Stream):
             return [pa.field("key", self.key.type)]
         return [self.schema.field(column) for column in self.key.columns]
 
+    def interval_join(
+        self,
+        other: KeyedStream,
+        between: tuple[Duration, Duration],
+        *,
+        lower_inclusive: bool = True,
+        upper_inclusive: bool = True,
+        late_left: OutputTag | None = None,
+        late_right: OutputTag | None = None,
+        unmatched_left: OutputTag | None = None,
+        unmatched_right: OutputTag | None = None,
+        suffix: str = "_right",
+        name: str = "interval_join",
+    ) -> Step:
+        """Pairs of rows of one key, where the other's event time is between these bounds relative to this one's.
+
+        >>> env = Environment("doc", engine="local")
+        >>> by_ts = hw.Watermarks.monotonous("ts")
+        >>> orders = env.from_rows([(1, 1000)], "id long, ts long", by_ts, name="orders")
+        >>> paid = env.from_rows([(1, 3000), (1, 9000)], "id long, ts long", by_ts, name="paid")
+        >>> orders.key_by("id").interval_join(paid.key_by("id"), between=("0 s", "5 s")).collect()
+        [Row(id=1, ts=1000, ts_right=3000)]
+
+        A pair's time is the later of the two. Rows are kept until the watermark tells that nothing can meet them; those
+        that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
+        counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
+        """
+        return add_interval_join(
+            self,
+            other,
+            between=between,
+            inclusive=(lower_inclusive, upper_inclusive),
+            tags={
+                "late_left": late_left,
+                "late_right": late_right,
+                "unmatched_left": unmatched_left,
+                "unmatched_right": unmatched_right,
+            },
+            suffix=suffix,
+            name=name,
+        )
+
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""
         return WindowedStream(self, windows)
@@ -263,8 +367,3 @@ def _callable(step: str, function: Any) -> Any:
     if not callable(function):
         raise GraphError.bad_argument(step, "needs a function", function, "pass a function or lambda")
     return function
-
-
-def _snake(function: object) -> str:
-    cls = function if isinstance(function, type) else type(function)
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Union
 
-import numpy as np
-
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, no_timestamps, timestamp_list
+from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, no_timestamps, timestamp_array, timestamp_list
 from headwater.connectors.memory import MemorySink, RowsSource
 from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
@@ -21,7 +19,7 @@ from headwater.plan.levels import plan_job
 from headwater.rows import Row, encode_rows
 from headwater.runtime.host import Outcome
 from headwater.runtime.local import LocalCluster
-from headwater.runtime.outlet import Outlet
+from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts
 from headwater.schema import Schema, SchemaLike
 from headwater.state.changelog import Head, catch_up
@@ -29,51 +27,81 @@ from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
 
-_FORMAT = 1
+_FORMAT = 2
 _SINK = "@harness"
+_INPUT = "harness"
+
+Build = Callable[..., Stream]
+"""Makes the stream under test out of the stream, or streams, of the harness."""
+Inputs = Union[SchemaLike, Mapping[str, SchemaLike]]  # noqa: UP007  an alias that is evaluated
+"""The schema of the only input, or the schemas of several by name."""
 
 
 class Harness:
-    """Drives what `build` makes of a stream; times are milliseconds.
+    """Drives what `build` makes of a stream, or of several by name; times are milliseconds.
 
     >>> harness = Harness(lambda s: s.map(lambda r: {"k": r.k, "v": -r.v}), schema="k string, v long")
     >>> harness.push({"k": "a", "v": 1}, at=5)
     >>> [(row.v, row.timestamp) for row in harness.take()]
     [(-1, 5)]
+
+    With several inputs, say which one a row or a watermark is for:
+
+    >>> harness = Harness(lambda a, b: a.union(b), schema={"a": "n long", "b": "n long"})
+    >>> harness.push({"n": 1}, at=5, to="b")
+    >>> harness.watermark(7, of="a")
+    >>> harness.take()
+    [Row(n=1)]
     """
 
-    def __init__(self, build: Callable[[Stream], Stream], schema: SchemaLike, *, parallelism: int = 1) -> None:
-        self._schema = Schema.of(schema)
+    def __init__(self, build: Build, schema: Inputs, *, parallelism: int = 1) -> None:
+        given = schema if isinstance(schema, Mapping) else {_INPUT: schema}
+        self._schemas = {name: Schema.of(one) for name, one in given.items()}
         env = Environment("harness", engine="local", parallelism=parallelism)
-        stream = build(env.source(RowsSource([[]], self._schema), self._schema, name="harness"))
+        inputs = [env.source(RowsSource([[]], one), one, name=name) for name, one in self._schemas.items()]
+        stream = build(*inputs)
         stream.sink(MemorySink(), name=_SINK)
         plan = plan_job(env.graph, parallelism, DEFAULT_KEY_GROUPS)
         plan.keeps_unread = True
         self._cluster = LocalCluster(plan)
-        self._outlet = Outlet.behind(plan, plan.sources()[0])
-        self._out_schema = stream.schema
-        self._now_ms, self._epoch, self._watermark_ms = 0, 0, MIN_TIMESTAMP
+        self._outlets = {source.name: Outlet.behind(plan, source) for source in plan.sources()}
+        self._now_ms, self._epoch = 0, 0
+        self._watermarks_ms = dict.fromkeys(self._schemas, MIN_TIMESTAMP)
+        self._idle: set[str] = set()
         self._rows: list[Any] = []
         self._side: dict[str, list[Any]] = {}
 
-    def push(self, row: Any, at: int | None = None) -> None:
-        """Give one row, with its event time; it is handled at once."""
-        table = encode_rows([row], self._schema.arrow, "harness")
-        self._run(Batch(table, no_timestamps(1) if at is None else np.array([at], np.int64)))
+    def push(self, row: Any, at: int | None = None, *, to: str | None = None) -> None:
+        """Give one row, with its event time, to the input or the named one; it is handled at once."""
+        self.push_all([row], [at], to=to)
 
-    def watermark(self, timestamp: int) -> None:
-        """Move event time to `timestamp`, and fire the timers that are due. It never goes back."""
-        self._watermark_ms = max(self._watermark_ms, timestamp)
-        self._run(None)
+    def push_all(self, rows: Sequence[Any], at: Sequence[int | None] | None = None, *, to: str | None = None) -> None:
+        """Give several rows in one epoch."""
+        name = self._named(to)
+        table = encode_rows(list(rows), self._schemas[name].arrow, name)
+        self._idle.discard(name)
+        self._run({name: Batch(table, no_timestamps(len(table)) if at is None else timestamp_array(at))})
 
-    def end(self) -> None:
-        """End the input: event time goes to its maximum."""
-        self.watermark(MAX_TIMESTAMP)
+    def watermark(self, timestamp: int, *, of: str | None = None) -> None:
+        """Move event time, of all inputs or the named one, to `timestamp`; timers that are due fire. It never goes back."""
+        for name in self._schemas if of is None else [self._named(of)]:
+            self._watermarks_ms[name] = max(self._watermarks_ms[name], timestamp)
+            self._idle.discard(name)
+        self._run({})
+
+    def idle(self, *, of: str | None = None) -> None:
+        """Let nobody wait for an input until it gives a row or a watermark."""
+        self._idle.add(self._named(of))
+        self._run({})
+
+    def end(self, *, of: str | None = None) -> None:
+        """End the input, or the named one: event time goes to its maximum."""
+        self.watermark(MAX_TIMESTAMP, of=of)
 
     def advance_to(self, timestamp: int) -> None:
         """Move processing time to `timestamp`, and fire the timers that are due. It never goes back."""
         self._now_ms = max(self._now_ms, timestamp)
-        self._run(None)
+        self._run({})
 
     def take(self, tag: OutputTag | None = None) -> list[Any]:
         """The rows emitted since the last call, to the main output or to a side output; each has a `timestamp` too."""
@@ -82,6 +110,17 @@ class Harness:
         rows, self._rows = self._rows, []
         return rows
 
+    def state_sizes(self) -> dict[str, dict[str, int]]:
+        """How many entries each state of each step holds, timers included; steps and states that hold none are left out."""
+        sizes: dict[str, dict[str, int]] = {}
+        for host in self._cluster.hosts.values():
+            for uid, tables in host.sizes().items():
+                for name, size in tables.items():
+                    if size:
+                        step = sizes.setdefault(uid, {})
+                        step[name] = step.get(name, 0) + size
+        return sizes
+
     def snapshot(self) -> bytes:
         """All state, timers and times; `Harness.restore` goes on from here."""
         hosts = {f"{level}/{subtask}": host.base() for (level, subtask), host in self._cluster.hosts.items()}
@@ -89,22 +128,21 @@ class Harness:
             "format": _FORMAT,
             "now_ms": self._now_ms,
             "epoch": self._epoch,
-            "watermark_ms": self._watermark_ms,
+            "watermarks_ms": self._watermarks_ms,
+            "idle": sorted(self._idle),
             "hosts": {place: base64.b64encode(record).decode() for place, record in hosts.items()},
         }
         return json.dumps(content, sort_keys=True).encode()
 
     @classmethod
-    def restore(
-        cls, build: Callable[[Stream], Stream], schema: SchemaLike, snapshot: bytes, *, parallelism: int = 1
-    ) -> Harness:
+    def restore(cls, build: Build, schema: Inputs, snapshot: bytes, *, parallelism: int = 1) -> Harness:
         """A harness of the same program that goes on from a snapshot."""
         content = json.loads(snapshot)
         harness = cls(build, schema, parallelism=parallelism)
         if content["format"] != _FORMAT or len(content["hosts"]) != len(harness._cluster.hosts):
             raise ChangelogError.bad_blob("the snapshot was taken of another program, parallelism or version")
         harness._now_ms, harness._epoch = content["now_ms"], content["epoch"]
-        harness._watermark_ms = content["watermark_ms"]
+        harness._watermarks_ms, harness._idle = content["watermarks_ms"], set(content["idle"])
         for place, encoded in content["hosts"].items():
             level, subtask = map(int, place.split("/"))
             record = base64.b64decode(encoded)
@@ -114,14 +152,22 @@ class Harness:
             catch_up(harness._cluster.hosts[level, subtask], store, f"snapshot of {place}")
         return harness
 
-    def _run(self, batch: Batch | None) -> None:
-        outlet = self._outlet
-        outlet.begin(EpochFacts(self._epoch, self._now_ms), "harness/0", 0)
+    def _named(self, name: str | None) -> str:
+        if name is None and len(self._schemas) == 1:
+            return next(iter(self._schemas))
+        if name is None or name not in self._schemas:
+            raise ValueError(f"the harness has the inputs {', '.join(self._schemas)}; got {name!r}")
+        return name
+
+    def _run(self, batches: Mapping[str, Batch]) -> None:
+        payloads: list[Routed] = []
+        for name, outlet in self._outlets.items():
+            outlet.begin(EpochFacts(self._epoch, self._now_ms), f"{name}/0", 0)
+            if name in batches:
+                outlet.emit(None, batches[name])
+            payloads += outlet.finish(self._watermarks_ms[name], idle=name in self._idle)
+            self._keep(Outcome(sink_batches=outlet.sink_batches, unread=outlet.unread))
         self._epoch += 1
-        if batch is not None:
-            outlet.emit(None, batch)
-        payloads = outlet.finish(self._watermark_ms)
-        self._keep(Outcome(sink_batches=outlet.sink_batches, unread=outlet.unread))
         for _, outcome in self._cluster.run_levels(payloads):
             self._keep(outcome)
 

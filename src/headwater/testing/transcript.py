@@ -3,13 +3,16 @@
 A transcript is a list of actions, each a dictionary of one entry (or the bare word `crash` or `end`):
 
     rows: [{k: a, n: 1, at: 10}]     rows with their event time, if they have one
-    watermark: 20                    event time moves
+    rows: [{k: a, in: left, at: 10}] the same where there are several inputs
+    watermark: 20                    event time moves, of every input
+    watermark: {left: 20}            event time moves, of the named inputs
     clock: 50                        processing time moves
     crash                            state is lost and comes back from what was stored
     end                              the input ends; every transcript has this
     expect: [{k: a, n: 1, at: 20}]   what the main output has given since the last expect
     expect: {main: […], late: […]}   the same for several outputs; one that is not named must have given nothing
 
+The transcript has the `schema` of its input, or the schemas of several by name; its program gets a stream for each.
 The same transcript must hold however its rows are sliced into epochs, and with a crash between any two actions.
 """
 
@@ -36,8 +39,10 @@ from headwater.streams.stream import Stream
 from headwater.testing.harness import Harness, _timed_rows
 from headwater.watermarks import Watermarks
 
-Program = Callable[[Stream], Mapping[str, Stream]]
-"""Builds the outputs by name, 'main' among them, over the stream of the transcript's rows."""
+Program = Callable[..., Mapping[str, Stream]]
+"""Builds the outputs by name, 'main' among them, over the streams of the transcript's inputs."""
+Given = tuple[str, int | None, Any]
+"""An input, and the event time and the values of a row for it."""
 Shown = tuple[Any, ...]
 """An emitted row as it is compared: its values, then its event time or None."""
 
@@ -47,6 +52,7 @@ CRASHES = ("never", "snapshot", "rebuild")
 """Between any two actions: nothing; a snapshot restored elsewhere; working copies lost and rebuilt from deltas."""
 
 _OUTPUT = "output-"
+_ONLY, _IN = "only", "in"
 _AT, _MARK, _IS_ROW = "hw_at", "hw_mark", "hw_is_row"
 
 
@@ -55,7 +61,7 @@ class Transcript:
     """One transcript. `ordered` is whether the order of an output's rows between two expects is promised."""
 
     program: str
-    schema: Schema
+    schemas: Mapping[str, Schema]
     actions: tuple[tuple[str, Any], ...]
     ordered: bool = True
     parallelism: int = 1
@@ -63,13 +69,17 @@ class Transcript:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Transcript:
         """A transcript out of what its file holds."""
-        actions = tuple(_action(given) for given in content["actions"])
+        schema = content["schema"]
+        schemas = {
+            name: Schema.of(one) for name, one in (schema if isinstance(schema, dict) else {_ONLY: schema}).items()
+        }
+        actions = tuple(_action(given, list(schemas)) for given in content["actions"])
         kinds = [kind for kind, _ in actions]
         if "end" not in kinds or kinds[-1] != "expect" or set(kinds[kinds.index("end") :]) != {"end", "expect"}:
             raise ValueError("a transcript ends with 'end' and then 'expect': on an engine, bounded input always ends")
         return cls(
             content["program"],
-            Schema.of(content["schema"]),
+            schemas,
             actions,
             content.get("ordered", True),
             content.get("parallelism", 1),
@@ -80,15 +90,19 @@ class Transcript:
 class Epoch:
     """What one epoch brings: rows with event times, and where event time and the clock stand after them."""
 
-    rows: list[tuple[int | None, Any]] = field(default_factory=list)
-    watermark_ms: int = MIN_TIMESTAMP
+    rows: list[Given] = field(default_factory=list)
+    watermarks_ms: Mapping[str, int] = field(default_factory=dict)
     now_ms: int = 0
+
+    def rows_of(self, name: str) -> list[tuple[int | None, Any]]:
+        """The rows for one input."""
+        return [(at, row) for given, at, row in self.rows if given == name]
 
 
 def run_on_harness(transcript: Transcript, program: Program, *, slicing: str = "one row", crash: str = "never") -> None:
     """Play a transcript by hand and compare at every expect."""
     player = _Player(transcript, program)
-    pending: list[tuple[int | None, Any]] = []
+    pending: list[Given] = []
     for number, (kind, content) in enumerate(transcript.actions):
         if kind == "rows":
             pending += content
@@ -120,7 +134,8 @@ def run_on_engine(
     parallelism = parallelism or transcript.parallelism
     env = Environment("transcript", engine=engine, parallelism=parallelism, spark=spark)
     sinks = {name: MemorySink() for name in [MAIN, *_expected(transcript)]}
-    for name, stream in program(_script(env, transcript.schema, epochs)).items():
+    scripts = [_script(env, name, schema, epochs) for name, schema in transcript.schemas.items()]
+    for name, stream in program(*scripts).items():
         stamped = Schema(stream.schema.arrow.append(pa.field(_AT, pa.int64())))
         stream.process(_Stamp(), stamped, name=f"stamp-{name}").sink(
             sinks.setdefault(name, MemorySink()), name=f"{_OUTPUT}{name}"
@@ -138,10 +153,10 @@ class _Player(Harness):
     def __init__(self, transcript: Transcript, program: Program) -> None:
         self._transcript, self._program = transcript, program
         self._found: dict[str, list[Shown]] = {}
-        super().__init__(self._build, transcript.schema, parallelism=transcript.parallelism)
+        super().__init__(self._build, transcript.schemas, parallelism=transcript.parallelism)
 
-    def _build(self, stream: Stream) -> Stream:
-        outputs = self._program(stream)
+    def _build(self, *streams: Stream) -> Stream:
+        outputs = self._program(*streams)
         for name, output in outputs.items():
             if name != MAIN:
                 output.sink(MemorySink(), name=f"{_OUTPUT}{name}")
@@ -150,11 +165,12 @@ class _Player(Harness):
     @property
     def epoch(self) -> Epoch:
         """An epoch that brings nothing."""
-        return Epoch([], self._watermark_ms, self._now_ms)
+        return Epoch([], self._watermarks_ms, self._now_ms)
 
     def play(self, epoch: Epoch) -> None:
-        self._watermark_ms, self._now_ms = epoch.watermark_ms, epoch.now_ms
-        self._run(_batch(epoch.rows, self._transcript.schema) if epoch.rows else None)
+        self._watermarks_ms, self._now_ms = dict(epoch.watermarks_ms), epoch.now_ms
+        given = {name: epoch.rows_of(name) for name in self._schemas}
+        self._run({name: _batch(rows, self._schemas[name]) for name, rows in given.items() if rows})
 
     def take(self, tag: Any = None) -> Any:
         found, self._found = self._found, {}
@@ -165,9 +181,9 @@ class _Player(Harness):
         cluster = self._cluster
         if how == "snapshot":
             other = Harness.restore(
-                self._build, self._transcript.schema, self.snapshot(), parallelism=self._transcript.parallelism
+                self._build, self._transcript.schemas, self.snapshot(), parallelism=self._transcript.parallelism
             )
-            self._cluster, self._outlet = other._cluster, other._outlet
+            self._cluster, self._outlets = other._cluster, other._outlets
         elif how == "rebuild":
             cluster.hosts = {place: LevelHost(cluster.plan, *place) for place in cluster.hosts}
             for place, host in cluster.hosts.items():
@@ -215,8 +231,8 @@ class _Stamp(ProcessFunction):
         yield (*event, ctx.timestamp)
 
 
-def _script(env: Environment, schema: Schema, epochs: Sequence[Epoch]) -> Stream:
-    """The stream of a transcript's rows on an engine.
+def _script(env: Environment, name: str, schema: Schema, epochs: Sequence[Epoch]) -> Stream:
+    """The stream of a transcript's rows for one input, on an engine.
 
     Each epoch ends with a row that is none: it carries the watermark, and is taken out behind the source.
     """
@@ -225,14 +241,15 @@ def _script(env: Environment, schema: Schema, epochs: Sequence[Epoch]) -> Stream
     rows: list[tuple[Any, ...]] = []
     bounds = []
     for epoch in epochs:
-        mark = epoch.watermark_ms + (MIN_TIMESTAMP < epoch.watermark_ms < MAX_TIMESTAMP)
-        for at, row in epoch.rows:
-            rows.append((*(row[name] for name in plain.names), MIN_TIMESTAMP if at is None else at, mark, True))
+        watermark_ms = epoch.watermarks_ms.get(name, MIN_TIMESTAMP)
+        mark = watermark_ms + (MIN_TIMESTAMP < watermark_ms < MAX_TIMESTAMP)
+        for at, row in epoch.rows_of(name):
+            rows.append((*(row[column] for column in plain.names), MIN_TIMESTAMP if at is None else at, mark, True))
         rows.append((*[None] * len(plain), MIN_TIMESTAMP, mark, False))
         bounds.append(len(rows))
     whole = pa.schema([*plain, *extra])
     source = ScriptSource(encode_rows(rows, whole, "transcript"), bounds)
-    marked = env.source(source, Schema(whole), Watermarks.monotonous(_MARK), name="script")
+    marked = env.source(source, Schema(whole), Watermarks.monotonous(_MARK), name=f"script-{name}")
     timed = marked.map_batches(_rows_only, Schema(pa.schema([*plain, extra[0]])), timestamp=_AT)
     return timed.map_batches(partial(_columns, names=plain.names), Schema(plain))
 
@@ -248,8 +265,8 @@ def _columns(table: pa.Table, names: list[str]) -> pa.Table:
 def _epochs(transcript: Transcript, size: int | None) -> list[Epoch]:
     """The epochs of a whole transcript; expects and crashes do not end one."""
     epochs: list[Epoch] = []
-    stands = Epoch()
-    pending: list[tuple[int | None, Any]] = []
+    stands = Epoch([], dict.fromkeys(transcript.schemas, MIN_TIMESTAMP))
+    pending: list[Given] = []
     for kind, content in transcript.actions:
         if kind == "rows":
             pending += content
@@ -257,34 +274,40 @@ def _epochs(transcript: Transcript, size: int | None) -> list[Epoch]:
             epochs += _slices(pending, stands, size, joins_next=kind == "watermark")
             joined = pending if kind == "watermark" and size is None else []
             epochs.append(_moved(stands, kind, content, joined))
-            stands = Epoch([], epochs[-1].watermark_ms, epochs[-1].now_ms)
+            stands = Epoch([], epochs[-1].watermarks_ms, epochs[-1].now_ms)
             pending = []
     return epochs
 
 
-def _slices(
-    rows: list[tuple[int | None, Any]], stands: Epoch, size: int | None, *, joins_next: bool
-) -> Iterator[Epoch]:
+def _slices(rows: list[Given], stands: Epoch, size: int | None, *, joins_next: bool) -> Iterator[Epoch]:
     """Rows as epochs in which time stands still; all at once, they join the epoch of the watermark that follows."""
     if size is None and joins_next:
         return
     size = size or max(1, len(rows))
     for at in range(0, len(rows), size):
-        yield Epoch(rows[at : at + size], stands.watermark_ms, stands.now_ms)
+        yield Epoch(rows[at : at + size], stands.watermarks_ms, stands.now_ms)
 
 
-def _moved(stands: Epoch, kind: str, content: Any, rows: list[tuple[int | None, Any]]) -> Epoch:
+def _moved(stands: Epoch, kind: str, content: Any, rows: list[Given]) -> Epoch:
     if kind == "clock":
-        return Epoch(rows, stands.watermark_ms, max(stands.now_ms, content))
-    return Epoch(rows, max(stands.watermark_ms, MAX_TIMESTAMP if kind == "end" else content), stands.now_ms)
+        return Epoch(rows, stands.watermarks_ms, max(stands.now_ms, content))
+    to = content if isinstance(content, dict) else dict.fromkeys(stands.watermarks_ms, content)
+    moved = {
+        name: max(at, MAX_TIMESTAMP if kind == "end" else to.get(name, at)) for name, at in stands.watermarks_ms.items()
+    }
+    return Epoch(rows, moved, stands.now_ms)
 
 
-def _action(given: Any) -> tuple[str, Any]:
+def _action(given: Any, inputs: Sequence[str]) -> tuple[str, Any]:
     if given in ("crash", "end"):
         return given, None
     ((kind, content),) = given.items()
     if kind == "rows":
-        return kind, [(row.get("at"), {k: v for k, v in row.items() if k != "at"}) for row in content]
+        several = len(inputs) > 1
+        hidden = {"at", _IN} if several else {"at"}
+        values = [{k: v for k, v in row.items() if k not in hidden} for row in content]
+        names = [row[_IN] if several else inputs[0] for row in content]
+        return kind, [(name, row.get("at"), value) for name, row, value in zip(names, content, values, strict=True)]
     if kind == "expect":
         by_output = content if isinstance(content, dict) else {MAIN: content or []}
         return kind, {name: [_shown(row) for row in rows or []] for name, rows in by_output.items()}

@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
 from headwater import evictors, triggers
-from headwater.batch import Batch
 from headwater.operators.window import SlicedWindowOperator, WindowOperator
-from headwater.rows import encode_rows
 from headwater.runtime.host import LevelHost
 from headwater.runtime.local import LocalCluster
 from headwater.state.changelog import catch_up
@@ -272,12 +269,6 @@ PER_ELEMENT = {
 }
 
 
-def push_all(harness: Harness, rows: list[tuple[Any, ...]]) -> None:
-    """Rows as one epoch."""
-    table = encode_rows([row[1:3] for row in rows], hw.Schema.of(SCHEMA).arrow, "test")
-    harness._run(Batch(table, np.array([row[3] for row in rows], np.int64)))
-
-
 @pytest.mark.parametrize("steps", PER_ELEMENT)
 @settings(max_examples=60, deadline=None)
 @given(script=actions, lateness=st.sampled_from([0, 10, 40]))
@@ -289,7 +280,7 @@ def test_windows_by_element_do_not_depend_on_epochs(steps: str, script: list[Any
     for kind, group in itertools.groupby([*script, ("watermark", 200)], key=lambda action: action[0]):
         acts = list(group)
         if kind == "row":
-            push_all(together, acts)
+            together.push_all([row[1:3] for row in acts], [row[3] for row in acts])
         for action in acts:
             if kind == "row":
                 one_by_one.push(action[1:3], at=action[3])
@@ -299,3 +290,15 @@ def test_windows_by_element_do_not_depend_on_epochs(steps: str, script: list[Any
         found, expected = ([(*row, row.timestamp) for row in harness.take()] for harness in (together, one_by_one))
         assert found == expected
     assert entries(together) == entries(one_by_one)
+
+
+def test_columns_may_have_any_name() -> None:
+    def build(stream: Stream) -> Stream:
+        return stream.key_by("op", "slice").window(hw.tumbling("10 ms")).agg(run=hw.count())
+
+    harness = Harness(build, "op string, slice long")
+    for _ in range(2):
+        harness.push(("a", 1), at=3)
+        harness = Harness.restore(build, "op string, slice long", harness.snapshot())
+    harness.end()
+    assert [(row.op, row.slice, row.run) for row in harness.take()] == [("a", 1, 2)]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.batch import MIN_TIMESTAMP, Batch
-from headwater.runtime.host import merge
+from headwater.runtime.merging import merge
 from headwater.runtime.payload import EpochFacts, Payload
 
 NONE = MIN_TIMESTAMP

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from headwater.state.table import PUT, REMOVE
 
+_HEADING = ("@op", "@slice", "@run")
+"""Columns beside those of the slices; users' names do not start so."""
 Merge = Callable[[list[pa.Table]], pa.Table]
 """Makes one table, with one row for each key, of several."""
 
@@ -24,7 +26,9 @@ class SliceTable:
 
     def __init__(self, schema: pa.Schema, merge: Merge, on_new_slice: Callable[[int], None]) -> None:
         self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
-        heading = [pa.field("op", pa.int8()), pa.field("slice", pa.int64()), pa.field("run", pa.int64())]
+        heading = [
+            pa.field(name, dtype) for name, dtype in zip(_HEADING, (pa.int8(), pa.int64(), pa.int64()), strict=True)
+        ]
         self._stored = pa.schema([*heading, *schema])
         self.clear_all()
 
@@ -99,7 +103,7 @@ class SliceTable:
         return pa.Table.from_arrays([ops, starts, runs, *columns], schema=self._stored)
 
     def apply(self, changes: pa.Table) -> None:
-        ops, starts, runs = (changes[name].to_numpy() for name in ("op", "slice", "run"))
+        ops, starts, runs = (changes[name].to_numpy() for name in _HEADING)
         for start in starts[ops == REMOVE].tolist():
             self.remove(start)
         content = changes.select(self._schema.names)

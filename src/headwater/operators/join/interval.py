@@ -1,0 +1,140 @@
+"""The interval join: rows of two sides with one key whose times are within bounds of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
+from headwater.errors import RowError
+from headwater.functions import OutputTag
+from headwater.graph.nodes import IntervalJoinNode, Key
+from headwater.operators.contract import Emit, StepTime, TwoInputs
+from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
+from headwater.operators.join.run import End
+from headwater.operators.join.store import RowStore
+from headwater.rows import Row
+from headwater.state.table import StateTable
+
+
+class _Side:
+    """One side: what it keeps, until when, and where its late and unmatched rows go."""
+
+    def __init__(
+        self, key: Key, rows: pa.Schema, reach_ms: tuple[int, int], late: OutputTag | None, unmatched: OutputTag | None
+    ) -> None:
+        self.key, self.late, self.unmatched = key, late, unmatched
+        self.low_ms, self.high_ms = reach_ms
+        """How far before and after a row's time the rows of the other side are that it is paired with."""
+        self.names = key_names(key)
+        self.columns = rows.names
+        self.store = RowStore(stored_schema(rows, key), self.names)
+
+    @property
+    def stays_ms(self) -> int:
+        """How long a row is kept after its time: as long as a row of the other side can meet it and not be late."""
+        return max(self.high_ms, 0)
+
+
+class IntervalJoinOperator:
+    """Runs one interval join on one subtask. The pairs of an epoch come left row by left row, then right by right."""
+
+    needs_order = False
+
+    def __init__(self, node: IntervalJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+        self._node, self._step = node, step
+        lower, upper = node.lower_ms, node.upper_ms
+        self._left = _Side(node.key, node.left_schema.arrow, (lower, upper), node.late_left, node.unmatched_left)
+        self._right = _Side(
+            node.right_key, node.right_schema.arrow, (-upper, -lower), node.late_right, node.unmatched_right
+        )
+        self._marks = node.unmatched_left is not None or node.unmatched_right is not None
+        self._dropped = 0
+
+    def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
+        for batch, side, other in ((inputs.left, self._left, self._right), (inputs.right, self._right, self._left)):
+            if batch is None:
+                continue
+            rows = keyed_rows(self._timely(batch, side, time.watermark_ms, emit), side.key)
+            keys = keys_in(rows.table, side.names)
+            has_met = self._meet(rows, keys, side, other, emit)
+            side.store.add(rows.table, rows.timestamps, keys, has_met)
+
+    def _timely(self, batch: Batch, side: _Side, watermark_ms: int, emit: Emit) -> Batch:
+        """The rows that are not late; the others go to their side output or are counted."""
+        times = batch.timestamps
+        if len(times) and times.min() == MIN_TIMESTAMP:
+            raise RowError.no_event_time(self._step)
+        is_late = times < watermark_ms
+        if not is_late.any():
+            return batch
+        late = np.flatnonzero(is_late)
+        if side.late is None:
+            self._dropped += len(late)
+        else:
+            gone = batch.take(late)
+            emit(side.late.name, Batch(gone.table, gone.timestamps))
+        return batch.take(np.flatnonzero(~is_late))
+
+    def _meet(self, rows: Batch, keys: JoinKeys, side: _Side, other: _Side, emit: Emit) -> npt.NDArray[np.bool_]:
+        """Emit the pairs of new rows with those the other side keeps; tells which of them met any."""
+        has_met = np.zeros(len(rows), np.bool_)
+        low, high = _moved(rows.timestamps, side.low_ms), _moved(rows.timestamps, side.high_ms)
+        for found in other.store.find(keys, low, high, mark=self._marks):
+            has_met[found.probes] = True
+            ours = rows.table.take(pa.array(found.probes))
+            left, right = (ours, found.rows) if side is self._left else (found.rows, ours)
+            columns = [
+                *(left.column(name) for name in self._left.columns),
+                *(right.column(name) for name in self._node.right_columns),
+            ]
+            times = np.maximum(rows.timestamps[found.probes], found.times)
+            emit(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), times))
+        return has_met
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        for side in (self._left, self._right):
+            until = (
+                max(time.watermark_ms - side.stays_ms, MIN_TIMESTAMP)
+                if time.watermark_ms != MAX_TIMESTAMP
+                else MAX_TIMESTAMP
+            )
+            rows, times = side.store.expire(until, unmarked=side.unmatched is not None)
+            if side.unmatched is not None and len(rows):
+                emit(side.unmatched.name, Batch(rows.select(side.columns), _moved(times, side.stays_ms)))
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        """This join does not know processing time."""
+
+    def tables(self) -> dict[str, StateTable]:
+        return {"left": self._left.store, "right": self._right.store}
+
+    def counters(self) -> dict[str, int]:
+        dropped, self._dropped = self._dropped, 0
+        return {"late_dropped": dropped}
+
+    def meta(self) -> dict[str, Any]:
+        return {name: [store.next_id, *store.end] for name, store in self._stores()}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        for name, store in self._stores():
+            store.next_id, *end = meta[name]
+            store.expire_to(End(*end))
+
+    def reset(self) -> None:
+        for _, store in self._stores():
+            store.clear_all()
+
+    def _stores(self) -> Iterator[tuple[str, RowStore]]:
+        yield "left", self._left.store
+        yield "right", self._right.store
+
+
+def _moved(times: Timestamps, by_ms: int) -> Timestamps:
+    """Times moved, and stopped at the ends of what 64 bits hold."""
+    bound = MAX_TIMESTAMP - by_ms if by_ms > 0 else MIN_TIMESTAMP - by_ms
+    return (np.minimum(times, bound) if by_ms > 0 else np.maximum(times, bound)) + by_ms

@@ -1,0 +1,149 @@
+"""What steps that run user code per key share: states, timers, the context, and what becomes of results."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Protocol
+
+import numpy as np
+
+from headwater.batch import Batch, Timestamps, timestamp_array
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.descriptors import StateDeclaration
+from headwater.functions import Context, Emitted, Timer
+from headwater.graph.nodes import Key
+from headwater.operators.contract import Emit, StepTime
+from headwater.operators.keys import keys_of
+from headwater.operators.stateless import SideRow, side_batches
+from headwater.operators.timers import StepTimers
+from headwater.operators.user_code import open_function, user_code_failed
+from headwater.rows import Row, decode, encode_rows, make_rows
+from headwater.schema import Schema
+from headwater.state.memory import Cursor, open_states
+from headwater.state.table import StateTable
+
+SLICE_ROWS = 65_536
+"""Rows decoded and results held at a time; bounds memory without showing in the per-row cost."""
+
+
+class KeyedContext(Context):
+    """The context of a keyed function: its key is the cursor's."""
+
+    __slots__ = ("_cursor",)
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+
+    @property
+    def key(self) -> Any:
+        return self._cursor.entry[0]
+
+
+class KeyedFunction(Protocol):
+    """What the functions of such steps have in common."""
+
+    def open(self) -> None: ...
+
+    def on_timer(self, timer: Timer, ctx: Any) -> Emitted: ...
+
+
+class KeyedNode(Protocol):
+    """What the nodes of such steps have in common."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def outputs(self) -> Any: ...
+
+    @property
+    def states(self) -> tuple[StateDeclaration, ...]: ...
+
+    @property
+    def key(self) -> Key: ...
+
+
+class KeyedFunctionOperator:
+    """One function with state and timers per key on one subtask. What it does with rows is up to those that extend it."""
+
+    needs_order = True
+
+    def __init__(self, node: KeyedNode, function: KeyedFunction, step: str) -> None:
+        self._step, self._outputs, self._schema = step, node.outputs, node.schema.arrow
+        self._cursor = Cursor()
+        self._function: Any = copy.deepcopy(function)  # each subtask has its own
+        self._timers = StepTimers(step, node.key.type, self._cursor)
+        self._entries, states = open_states(node.states, step, node.key.type, self._cursor)
+        for declaration in node.states:
+            setattr(self._function, declaration.attribute, states[declaration.name])
+        self._tables: dict[str, StateTable] = {**states, **self._timers.tables()}
+        self._context = self._make_context()
+        self._context.timers = self._timers
+        open_function(self._function, step)
+
+    def _make_context(self) -> KeyedContext:
+        return KeyedContext(self._cursor)
+
+    def _begin(self, time: StepTime) -> list[SideRow]:
+        """Set the context's times, and give the list that takes what goes to side outputs."""
+        side: list[SideRow] = []
+        context = self._context
+        context._side = side  # type: ignore[attr-defined]
+        context.watermark, context.now = time.watermark_ms, time.now_ms
+        return side
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        self._fire(self._timers.event, EVENT, time.watermark_ms, time, emit)
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._fire(self._timers.processing, PROCESSING, time.now_ms, time, emit)
+
+    def _fire(self, queue: TimerQueue, domain: str, until: int, time: StepTime, emit: Emit) -> None:
+        cursor, context = self._cursor, self._context
+        emitted: list[Any] = []
+        times: list[int | None] = []
+        side = self._begin(time)
+        for timestamp, key in queue.due(until):
+            cursor.entry = self._entries.entry(key)
+            context.timestamp = timestamp if domain == EVENT else None
+            try:
+                for result in self._function.on_timer(Timer(timestamp, domain), context) or ():
+                    emitted.append(result)
+                    times.append(context.timestamp)
+            except Exception as error:
+                raise user_code_failed(error, self._step, key, timestamp) from None
+        self._emit(emitted, timestamp_array(times), side, emit)
+
+    def _emit(self, emitted: list[Any], times: Timestamps, side: list[SideRow], emit: Emit) -> None:
+        if emitted:
+            emit(None, Batch(encode_rows(emitted, self._schema, self._step), times))
+        for tag, batch in side_batches(side, self._outputs, self._step):
+            emit(tag, batch)
+
+    def tables(self) -> dict[str, StateTable]:
+        return self._tables
+
+    def counters(self) -> dict[str, int]:
+        return {}
+
+    def meta(self) -> dict[str, Any]:
+        return self._timers.meta()
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self._timers.set_meta(meta)
+
+    def reset(self) -> None:
+        for table in self._tables.values():
+            table.clear_all()
+        self._timers.reset()
+
+
+def rows_and_keys(batch: Batch, row: type[Row], key: Key) -> tuple[Any, Any]:
+    """The rows of a batch as named tuples, and their keys."""
+    columns = {name: decode(column) for name, column in zip(batch.table.column_names, batch.table.columns, strict=True)}
+    return make_rows(row, list(columns.values())), keys_of(batch, key, columns)
+
+
+def times_of_results(timestamps: Timestamps, counts: list[int]) -> Timestamps:
+    """The timestamp of each result, when `counts` tells how many there were after each row."""
+    return np.repeat(timestamps, np.diff(counts, prepend=0))

@@ -1,0 +1,70 @@
+"""The timers of a step: a queue for each domain, and the handle that user code sets them with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.errors import StateError
+from headwater.state.memory import Cursor
+from headwater.state.table import StateTable
+
+
+class StepTimers:
+    """The timers of the key that the cursor points at. They are state: tables, and the numbers of registrations."""
+
+    __slots__ = ("_cursor", "event", "processing")
+
+    def __init__(self, step: str, key: pa.DataType, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self.event, self.processing = TimerQueue(step, EVENT, key), TimerQueue(step, PROCESSING, key)
+
+    def event_time(self, timestamp: int) -> None:
+        self.event.register(_milliseconds(timestamp), self._cursor.entry[0])
+
+    def processing_time(self, timestamp: int) -> None:
+        self.processing.register(_milliseconds(timestamp), self._cursor.entry[0])
+
+    def delete_event_time(self, timestamp: int) -> None:
+        self.event.delete(_milliseconds(timestamp), self._cursor.entry[0])
+
+    def delete_processing_time(self, timestamp: int) -> None:
+        self.processing.delete(_milliseconds(timestamp), self._cursor.entry[0])
+
+    def tables(self) -> dict[str, StateTable]:
+        return {"@timers.event": self.event, "@timers.processing": self.processing}
+
+    def meta(self) -> dict[str, Any]:
+        return {"registrations": [self.event.next_registration, self.processing.next_registration]}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self.event.next_registration, self.processing.next_registration = meta["registrations"]
+
+    def reset(self) -> None:
+        for queue in (self.event, self.processing):
+            queue.clear_all()
+            queue.next_registration = 0
+
+
+class NoTimers:
+    """Stands where there is no key, and so no timer."""
+
+    __slots__ = ("_action", "_step", "_without_key")
+
+    def __init__(self, step: str, without_key: str = "its input has none", action: str = "use key_by before") -> None:
+        self._step, self._without_key, self._action = step, without_key, action
+
+    def event_time(self, timestamp: int) -> None:
+        raise StateError.misused(self._step, f"timers belong to keys and {self._without_key}", self._action)
+
+    processing_time = delete_event_time = delete_processing_time = event_time
+
+
+def _milliseconds(timestamp: int) -> int:
+    if type(timestamp) is not int:
+        raise TypeError(f"a timer is set for an integer of milliseconds, got {timestamp!r}")
+    if not -(1 << 63) <= timestamp < 1 << 63:
+        raise ValueError(f"a timer's time must fit 64 bits, got {timestamp}")
+    return timestamp

@@ -1,0 +1,93 @@
+"""Steps with two inputs: what two streams must have in common, and how the step is put into the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater.errors import GraphError
+from headwater.functions import OutputTag
+from headwater.graph.nodes import RIGHT, Edge, Exchange, Key, Node
+from headwater.schema import Schema, type_ddl
+
+if TYPE_CHECKING:
+    from headwater.streams.stream import Step, Stream
+
+
+def check_keyed_alike(left: Stream, right: Stream, step: str) -> None:
+    """Both keyed by keys of one type, or neither: keys of different types would never meet."""
+    if left.key.is_nothing and right.key.is_nothing:
+        return
+    if left.key.is_nothing or right.key.is_nothing:
+        which = "left" if left.key.is_nothing else "right"
+        raise GraphError.bad_argument(
+            step, "needs both streams keyed or neither", f"a {which} one without key", "use key_by on it"
+        )
+    if _plain(left.key) != _plain(right.key):
+        raise GraphError.bad_argument(
+            step,
+            "needs keys of one type on both sides",
+            f"{left.key.describe()}: {type_ddl(left.key.type)} and {right.key.describe()}: {type_ddl(right.key.type)}",
+            "cast one of them with select",
+        )
+
+
+def check_keyed(left: Stream, right: Stream, step: str) -> None:
+    """Both keyed, by keys of one type."""
+    if left.key.is_nothing and right.key.is_nothing:
+        raise GraphError.bad_argument(step, "needs keyed streams", "streams without key", "use key_by on both")
+    check_keyed_alike(left, right, step)
+
+
+def joined(left: Stream, right: Stream, suffix: str, step: str) -> tuple[Schema, tuple[str, ...]]:
+    """The columns of both sides, and which of the right ones they are.
+
+    Key columns with the same names on both sides are shown once. A right column whose name is taken gets the suffix.
+    """
+    once = set(right.key.columns) if left.key.columns == right.key.columns else set()
+    fields = list(left.schema.arrow)
+    shown = tuple(name for name in right.schema.names if name not in once)
+    for name in shown:
+        field = right.schema.field(name)
+        taken = {other.name for other in fields}
+        fields.append(field.with_name(name + suffix) if name in taken else field)
+    names = [field.name for field in fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise GraphError.bad_argument(
+            step,
+            "gives the columns of both sides, which need names of their own",
+            ", ".join(twice),
+            "give another suffix",
+        )
+    return Schema(pa.schema(fields)), shown
+
+
+def check_tag(tag: Any, stream: Stream, step: str, what: str) -> None:
+    """A side output that takes rows of a side as they are has its schema."""
+    if tag is None:
+        return
+    if not isinstance(tag, OutputTag) or tag.schema != stream.schema:
+        got = str(tag.schema) if isinstance(tag, OutputTag) else tag
+        raise GraphError.bad_argument(
+            step, f"needs for {what} an hw.OutputTag of schema '{stream.schema}'", got, "declare the tag with it"
+        )
+
+
+def add_pair(left: Stream, right: Stream, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
+    """Add a step with two inputs."""
+    edges = (*_moving(left._edges), *(dataclasses.replace(edge, side=RIGHT) for edge in _moving(right._edges)))
+    return left._add(cls, name, schema, edges, **settings)
+
+
+def _moving(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+    """The edges, spread evenly where nobody said how: two inputs meet on a level of their own."""
+    evenly = Exchange("rebalance")
+    return tuple(edge if edge.exchange.moves else dataclasses.replace(edge, exchange=evenly) for edge in edges)
+
+
+def _plain(key: Key) -> list[pa.DataType]:
+    """The types of a key without names, which need not be the same."""
+    return [field.type for field in key.type] if pa.types.is_struct(key.type) else [key.type]

@@ -1,0 +1,78 @@
+"""Joins run on Headwater's harness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import headwater as hw
+from headwater.testing import Harness
+
+ROW = "k string, v bigint"
+LATE = {side: hw.OutputTag(f"late_{side}", ROW) for side in ("left", "right")}
+
+
+def ways(case: dict[str, Any]) -> tuple[str, ...]:
+    """One row in an epoch, or all rows of an input that come one after the other."""
+    return "by row", "by batch"
+
+
+def seen(case: dict[str, Any], way: str, flink: dict[str, Any]) -> dict[str, Any]:
+    """What Flink emitted, as a way of running a case can tell it: what a batch led to belongs to its last row."""
+    last = {step: steps[-1] for steps in _epochs(case, way) for step in steps}
+    return {output: [[last[step], *row] for step, *row in flink[output]] for output in ("fired", "late")}
+
+
+def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
+    """What a case emits on Headwater, in the form that join_cases.py describes."""
+    harness = Harness(lambda left, right: _build(left, right, case), {"left": ROW, "right": ROW})
+    fired: list[list[Any]] = []
+    late: list[list[Any]] = []
+    for steps in _epochs(case, way):
+        _act(harness, [case["actions"][step] for step in steps])
+        fired += [[steps[-1], *_shown(row)] for row in harness.take()]
+        late += [
+            [steps[-1], side, row.k, row.v, row.timestamp] for side, tag in LATE.items() for row in harness.take(tag)
+        ]
+    return {"id": case["id"], "fired": fired, "late": late}
+
+
+def _epochs(case: dict[str, Any], way: str) -> Iterator[list[int]]:
+    """The steps that share an epoch: in batches, rows of one input that come one after the other."""
+    names = [action[0] for action in case["actions"]]
+    for name, steps in groupby(range(len(names)), key=names.__getitem__):
+        if way == "by batch" and name in LATE:
+            yield list(steps)
+        else:
+            yield from ([step] for step in steps)
+
+
+def _act(harness: Harness, actions: list[list[Any]]) -> None:
+    match actions:
+        case [["left" | "right" as side, *_], *_]:
+            rows = [{"k": key, "v": value} for _, key, value, *_ in actions]
+            harness.push_all(rows, [timestamp for _, _, _, timestamp, *_ in actions], to=side)
+        case [["watermark", timestamp]]:
+            harness.watermark(timestamp)
+        case [[name, timestamp]] if name.startswith("watermark_"):
+            harness.watermark(timestamp, of=name.removeprefix("watermark_"))
+        case [["clock", timestamp]]:
+            harness.advance_to(timestamp)
+        case _:
+            harness.end()
+
+
+def _build(left: hw.Stream, right: hw.Stream, case: dict[str, Any]) -> hw.Stream:
+    return left.key_by("k").interval_join(
+        right.key_by("k"),
+        between=(f"{case['lower']} ms", f"{case['upper']} ms"),
+        lower_inclusive=case["lower_inclusive"],
+        upper_inclusive=case["upper_inclusive"],
+        late_left=LATE["left"] if case["late"] else None,
+        late_right=LATE["right"] if case["late"] else None,
+    )
+
+
+def _shown(row: Any) -> list[Any]:
+    return [row.k, row.v, row.v_right, row.timestamp]
