@@ -7,7 +7,7 @@ that a later window can hold are kept: at every slide, the last ones up to the s
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from headwater.descriptors import ListState, ValueState, state_of_type
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StepTime
-from headwater.operators.grouping import group
+from headwater.operators.grouping import Codes, group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.window.late import LateRows, MissedWindows
 from headwater.operators.window.panes import Fired, PaneBook
@@ -27,6 +27,14 @@ from headwater.rows import Row
 from headwater.state.memory import Cursor, open_states
 from headwater.state.table import StateTable
 from headwater.windows import GLOBAL, CountWindows
+
+
+class _KeptOfKey(NamedTuple):
+    seen: int
+    """Rows since the last window."""
+    pieces: list[Any]
+    tail: list[Any]
+    """The piece that is not full yet, if there is one."""
 
 
 class CountWindowOperator:
@@ -39,6 +47,7 @@ class CountWindowOperator:
         assert node.aggregates is not None
         self._node, self._step = node, step
         size, self._slide = node.assigner.size, node.assigner.slide or node.assigner.size
+        self._is_discarding = node.panes.mode == "discarding"
         self._piece = math.gcd(size, self._slide)
         self._width = size // self._piece
         self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
@@ -49,11 +58,13 @@ class CountWindowOperator:
         own = [
             ValueState("seen", "bigint", default=0),
             state_of_type(ListState("pieces", "boolean"), pa.struct(fields)),
+            state_of_type(ValueState("tail", "boolean"), pa.struct(fields)),
         ]
         declarations = [*own, *self._book.declarations()]
         self._entries, self._tables = open_states(declarations, step, scope_type(node.key.type), self._cursor)
         self._seen: Any = self._tables["seen"]
         self._pieces: Any = self._tables["pieces"]
+        self._tail: Any = self._tables["tail"]
         for declaration in self._book.declarations():
             setattr(self._book, declaration.attribute, self._tables[declaration.name])
 
@@ -74,19 +85,15 @@ class CountWindowOperator:
         groups = group(key_arrays(batch, self._node.key), len(batch))
         runs = Runs.by(groups.codes, len(groups))
         scopes = [scope_of(key, GLOBAL) for key in keys_of(batch.take(groups.first), self._node.key)]
-        counts, kept = [], []
-        for scope in scopes:
-            self._point(scope)
-            counts.append(self._seen.get())
-            kept.append(self._pieces.get())
-        seen = np.array(counts, np.int64)
+        kept = [self._kept(scope) for scope in scopes]
+        seen = np.array([one.seen for one in kept], np.int64)
         reached = seen[runs.of] + runs.numbers + 1
         fires = reached % self._slide == 0
-        drops = fires if self._node.panes.mode == "discarding" else np.zeros_like(fires)
-        cut = Cut(reached % self._piece == 0, drops)
-        before = Kept.of(kept, seen % self._piece > 0, pa.schema(self._aggregation.fields), self._step)
+        cut = Cut(reached % self._piece == 0, fires if self._is_discarding else np.zeros_like(fires))
+        held = [one.pieces[-self._width :] + one.tail for one in kept]
+        before = Kept.of(held, seen % self._piece > 0, pa.schema(self._aggregation.fields), self._step)
         pieces = Pieces(self._aggregation, batch.table, runs, cut, before)
-        self._store(scopes, reached[runs.lasts] % self._slide, pieces)
+        self._store(scopes, kept, reached[runs.lasts], pieces)
         fired = runs.arrived(np.flatnonzero(fires))
         results = self._aggregation.result(pieces.held(fired, self._width))
         kinds = ["early"] * len(scopes)
@@ -94,17 +101,32 @@ class CountWindowOperator:
         if (found := self._book.take()) is not None:
             emit(None, found)
 
-    def _store(self, scopes: list[Scope], seen: np.ndarray[Any, np.dtype[np.int64]], pieces: Pieces) -> None:
-        """Keep of each key the pieces that its next window can hold: those since the last, and some before."""
-        overlap = max(0, self._width - self._slide // self._piece)
-        most = np.minimum(overlap + -(-seen // self._piece), self._width)
-        for scope, count, left in zip(scopes, seen.tolist(), pieces.left_apart(most), strict=True):
+    def _kept(self, scope: Scope) -> _KeptOfKey:
+        self._point(scope)
+        tail = self._tail.get()
+        return _KeptOfKey(self._seen.get(), self._pieces.get(), [] if tail is None else [tail])
+
+    def _store(self, scopes: list[Scope], kept: list[_KeptOfKey], reached: Codes, pieces: Pieces) -> None:
+        """Keep the pieces that the next window of each key can hold: those since its last one, and some before.
+
+        New ones are put behind the others, and those that are not needed any more go when they are as many.
+        """
+        seen = reached % self._slide
+        needed = np.minimum(self._width, max(0, self._width - self._slide // self._piece) + seen // self._piece)
+        has_tail = seen % self._piece > 0
+        lefts = pieces.left_apart(needed + has_tail)
+        for scope, one, to, count, left, is_tailed in zip(
+            scopes, kept, reached.tolist(), seen.tolist(), lefts, has_tail.tolist(), strict=True
+        ):
             self._point(scope)
-            self._pieces.update(left)
-            if count:
-                self._seen.set(count)
-            else:
-                self._seen.clear()
+            self._seen.set(count or None)
+            self._tail.set(left.pop() if is_tailed else None)
+            new = to // self._piece - one.seen // self._piece
+            is_dropped = self._is_discarding and to >= self._slide
+            if is_dropped or new >= len(left) or len(one.pieces) + new > 2 * self._width:
+                self._pieces.update(left)
+            elif new:
+                self._pieces.add_all(left[-new:])
 
     def _point(self, scope: Scope) -> None:
         self._cursor.entry = self._entries.entry(scope)
