@@ -84,6 +84,7 @@ class Bursts:
         late = _lost(gone, _spans(starts, ends, codes), keys, sessions_of) if gone.any() else gone
         single = np.isin(codes, codes[(ends - 1 <= time.watermark_ms if self._is_exact else gone) & ~late])
         bursts: list[Burst] = []
+        apart: list[int] = []
         inside = np.flatnonzero(~(single | late))
         if len(inside):
             spans = _spans(starts[inside], ends[inside], codes[inside])
@@ -93,11 +94,11 @@ class Bursts:
                 if self._is_in_any_order or _keep_order(of_key, sessions_of(keys[number])):
                     bursts += of_key
                 else:
-                    single |= codes == number
+                    apart.append(number)
         late_rows = np.flatnonzero(late)
         exist = np.ones(len(late_rows), np.bool_)
         missed = MissedWindows(starts[late_rows], ends[late_rows], exist)
-        return Taken(bursts, np.flatnonzero(single & ~late), late_rows, missed)
+        return Taken(bursts, np.flatnonzero((single | np.isin(codes, apart)) & ~late), late_rows, missed)
 
     def _windows(self, batch: Batch, now_ms: int) -> tuple[Timestamps, Timestamps]:
         """Where the windows of the rows start and end."""
