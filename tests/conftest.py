@@ -7,6 +7,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from tests.parts.postgres import PostgresServer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,3 +23,16 @@ def spark() -> Iterator[SparkSession]:
     session = local_session(2, {"spark.driver.memory": "2g"})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The one PostgreSQL server of the run. A test that stops it starts it again."""
+    from tests.parts.postgres import PostgresServer
+
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()

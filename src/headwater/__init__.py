@@ -28,7 +28,6 @@ from headwater.errors import (
     HeadwaterError,
     JavaMissing,
     JobError,
-    LogError,
     PublishError,
     RowError,
     SchemaError,
@@ -37,6 +36,7 @@ from headwater.errors import (
     UserCodeError,
 )
 from headwater.eventlog import EventLog, Retention
+from headwater.eventlog.errors import LogError
 from headwater.evictors import Element, Evictor
 from headwater.functions import (
     AggregateFunction,
@@ -53,12 +53,15 @@ from headwater.functions import (
     Timer,
     WindowContext,
 )
+from headwater.retry import Retry
 from headwater.runtime.engine import Job, JobStatus
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
-from headwater.streams.stream import KeyedStream, Step, Stream
+from headwater.streams.growth import StateGrowthWarning
+from headwater.streams.keyed import KeyedStream
+from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
 from headwater.triggers import Trigger, TriggerContext, TriggerResult
 from headwater.watermarks import WatermarkGenerator, Watermarks
@@ -111,11 +114,13 @@ __all__ = [
     "PublishError",
     "ReducingState",
     "Retention",
+    "Retry",
     "RowError",
     "Schema",
     "SchemaError",
     "SourceError",
     "StateError",
+    "StateGrowthWarning",
     "Step",
     "Stream",
     "Timer",

@@ -82,3 +82,30 @@ def test_example_fraud_detection(parallelism):
         (at(12, 6), "cat", "burst", 750.0),
         (at(12, 12), "ann", "big", 950.0),
     ]
+
+
+@pytest.mark.parametrize("max_rows_per_epoch", [1, 3, 1_000_000])
+def test_example_order_payments(max_rows_per_epoch):
+    pairs, unpaid, unasked = load("order_payments").main("local", max_rows_per_epoch=max_rows_per_epoch)
+    assert [(pair.order_id, pair.customer, pair.amount) for pair in pairs] == [
+        (1, "ann", 20.0),
+        (2, "bob", 15.0),
+        (2, "bob", 20.0),
+        (4, "ann", 99.0),
+    ]
+    assert [(order.order_id, order.customer) for order in unpaid] == [(3, "cat")]
+    assert [(payment.of, payment.amount) for payment in unasked] == [(3, 12.5), (9, 5.0)]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_example_online_learning(parallelism):
+    scores = load("online_learning").main("local", parallelism=parallelism)
+    found = {(row.shop, row.items): [] for row in scores}
+    for row in scores:
+        found[row.shop, row.items].append((row.seen, row.probability))
+    assert found == {
+        ("books", 0.0): [(1, 0.438), (100, 0.975), (199, 0.987), (298, 0.995)],
+        ("books", 3.0): [(1, 0.438), (100, 0.078), (199, 0.035), (298, 0.075)],
+        ("tools", 0.0): [(1, 0.438), (100, 0.007), (199, 0.003), (298, 0.001)],
+        ("tools", 3.0): [(1, 0.438), (100, 0.995), (199, 0.999), (298, 0.999)],
+    }

@@ -15,7 +15,7 @@ ROOT = "<root>"
 
 LEAVES = frozenset(
     {"aggregates", "batch", "composition", "descriptors", "durable", "durations", "errors", "evictors", "expressions"}
-    | {"functions", "rows", "schema", "triggers", "watermarks", "windows"}
+    | {"functions", "lookups", "retry", "rows", "schema", "triggers", "watermarks", "windows"}
 )
 """Single files that know only each other."""
 
@@ -43,6 +43,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "pyspark": frozenset({"spark"}),
     "py4j": frozenset(),
+    "psycopg": frozenset({"connectors"}),
     "pandas": frozenset(),  # pyspark needs it, we do not
     "duckdb": frozenset({"expressions"}),
     "sqlglot": frozenset({"expressions"}),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -155,6 +157,34 @@ def stateless(stream: Stream) -> dict[str, Stream]:
     return {"main": many.filter(lambda r: r.n != 1).map(lambda r: (r.k + "!", r.n)), "none": stream.where("n > 1000")}
 
 
+async def ask(row: Any) -> Any:
+    """Below nothing no answer comes, for nothing none is given."""
+    await asyncio.sleep(3600 if row.n < 0 else 0)
+    return (row.k, row.n * 2) if row.n else None
+
+
+def map_async(stream: Stream) -> dict[str, Stream]:
+    late = hw.OutputTag("late", NUMBERS)
+    asked = stream.map_async(ask, capacity=2, timeout="5 ms", timeout_to=late)
+    return {"main": asked, "late": asked.side_output(late), "totals": running(asked)}
+
+
+PLACES = pa.table({"k": ["a", "b", "b", None], "place": ["here", "there", "nowhere", "lost"]})
+
+
+def halves(keys: list[int]) -> dict[int, tuple[int]]:
+    return {n: (n // 2,) for n in keys if n % 2 == 0}
+
+
+def lookup_join(stream: Stream) -> dict[str, Stream]:
+    found = stream.lookup_join(halves, on="n", how="inner", schema="n long", suffix="_half", cache=2, ttl="10 s")
+    return {
+        "main": stream.lookup_join(PLACES, on="k"),
+        "found": found,
+        "totals": running(found.select("k", "n_half as n")),
+    }
+
+
 def partitioning(stream: Stream) -> dict[str, Stream]:
     return {
         "main": running(stream.rebalance().map(lambda r: r)),
@@ -165,7 +195,18 @@ def partitioning(stream: Stream) -> dict[str, Stream]:
 
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
-    for program in (timers, states, side_outputs, branches, unions, chained, stateless, partitioning)
+    for program in (
+        timers,
+        states,
+        side_outputs,
+        branches,
+        unions,
+        chained,
+        stateless,
+        map_async,
+        lookup_join,
+        partitioning,
+    )
 }
 for module in MODULES:
     PROGRAMS |= module.PROGRAMS

@@ -1,4 +1,4 @@
-"""The ends of a job: `hw.connectors.log(...)`, `files(...)`, `generator(...)`, `memory()`, `console()`."""
+"""The ends of a job: `hw.connectors.log(...)`, `files(...)`, `generator(...)`, `memory()`, `console()`; tables to ask."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from headwater.connectors.files import FilesSink
 from headwater.connectors.generator import GeneratorSource
 from headwater.connectors.log import LogSource
 from headwater.connectors.memory import MemorySink
+from headwater.connectors.postgres import PostgresTable
 
 __all__ = [
     "Positions",
+    "PostgresTable",
     "Sink",
     "Source",
     "Staged",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import SupportsIndex
 
-from headwater.errors import LogArgument
+from headwater.eventlog.errors import LogArgument
 
 
 def whole(subject: str, value: object, *, least: int = 0) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from headwater.errors import LogArgument, LogSchemaMismatch
+from headwater.eventlog.errors import LogArgument, LogSchemaMismatch
 from headwater.rows import encode_rows
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headwater.durable import write_atomically
-from headwater.errors import LogArgument, LogCorrupt, LogFormatUnknown
 from headwater.eventlog.arguments import whole
+from headwater.eventlog.errors import LogArgument, LogCorrupt, LogFormatUnknown
 from headwater.eventlog.retention import Retention
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from headwater.errors import LogCorrupt, OffsetAhead, OffsetGone
+from headwater.eventlog.errors import LogCorrupt, OffsetAhead, OffsetGone
 from headwater.eventlog.files import OpenFile, index_path, segment_bases, segment_path
 from headwater.eventlog.frame import HEADER_BYTES, BadFrame, FrameHeader, decode
 from headwater.eventlog.index import Mark, nearest

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.errors import LogArgument
+from headwater.eventlog.errors import LogArgument
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headwater.errors import LogArgument, LogWriteFailed, PartitionMissing
 from headwater.eventlog.arguments import whole
 from headwater.eventlog.conform import Rows, conform, cut
 from headwater.eventlog.descriptor import TopicDescriptor
+from headwater.eventlog.errors import LogArgument, LogWriteFailed, PartitionMissing
 from headwater.eventlog.frame import FrameBody, encode
 from headwater.eventlog.reader import PartitionReader
 from headwater.eventlog.spread import split

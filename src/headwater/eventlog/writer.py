@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.durable import sync_folder, write_atomically
-from headwater.errors import LogCorrupt, LogWriteFailed
+from headwater.eventlog.errors import LogCorrupt, LogWriteFailed
 from headwater.eventlog.files import (
     OpenFile,
     index_path,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from headwater.errors import GraphError
-from headwater.graph.nodes import LEFT, Edge, Node
+from headwater.graph.nodes import LEFT, Edge, Node, SourceNode
 from headwater.schema import Schema
 
 N = TypeVar("N", bound=Node)
@@ -63,12 +63,22 @@ class Graph:
         other._nodes = list(self._nodes)
         return other
 
-    def upstream_of(self, node_id: int) -> Graph:
-        """A graph with this node and what it reads from, under the same ids' order."""
-        wanted = {node_id}
-        for node in reversed(self._nodes[: node_id + 1]):
+    def sources_of(self, edges: Iterable[Edge]) -> list[SourceNode]:
+        """The sources that rows on these edges come from, however far above."""
+        wanted = self._above(edge.source for edge in edges)
+        return [node for node in self._nodes if node.id in wanted and isinstance(node, SourceNode)]
+
+    def _above(self, node_ids: Iterable[int]) -> set[int]:
+        """These nodes and all they read from."""
+        wanted = set(node_ids)
+        for node in reversed(self._nodes):
             if node.id in wanted:
                 wanted.update(edge.source for edge in node.inputs)
+        return wanted
+
+    def upstream_of(self, node_id: int) -> Graph:
+        """A graph with this node and what it reads from, under the same ids' order."""
+        wanted = self._above([node_id])
         part = Graph(self.name)
         new_ids: dict[int, int] = {}
         for node in self._nodes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -21,6 +21,8 @@ from headwater.functions import (
     ProcessFunction,
     ProcessWindowFunction,
 )
+from headwater.lookups import LookupTable
+from headwater.retry import Retry
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
@@ -65,6 +67,9 @@ class Exchange:
 FORWARD = Exchange("forward")
 
 
+ROW_KIND = "row_kind"
+"""The column that says what a row of a changelog does: '+I', '-U', '+U' or '-D'."""
+
 LEFT, RIGHT = 0, 1
 """The inputs of a step that has two."""
 
@@ -89,7 +94,7 @@ class Node:
     schema: Schema
     uid: str | None = None
     outputs: Mapping[str, Schema] = field(default_factory=dict)
-    """The side outputs that somebody reads, by tag."""
+    """The side outputs that somebody reads, or that the step is set to write, by tag."""
 
     operation: ClassVar[str] = ""
     is_source: ClassVar[bool] = False
@@ -108,6 +113,11 @@ class Node:
     @property
     def is_silent(self) -> bool:
         """Whether the step never gives a result."""
+        return False
+
+    @property
+    def grows(self) -> bool:
+        """Whether the step keeps every row it gets."""
         return False
 
 
@@ -171,6 +181,38 @@ class MapBatchesNode(Node):
     operation: ClassVar[str] = "map_batches"
     function: Callable[[pa.Table], pa.Table] = None  # type: ignore[assignment]
     timestamp: str | None = None
+
+
+@dataclass(frozen=True)
+class MapAsyncNode(Node):
+    """One row in, one row or none out, by a coroutine function."""
+
+    operation: ClassVar[str] = "map_async"
+    function: Callable[[Any], Awaitable[Any]] = None  # type: ignore[assignment]
+    capacity: int = 1
+    timeout_ms: int | None = None
+    retry: Retry | None = None
+    ordered: bool = True
+    timeout_to: OutputTag | None = None
+
+
+@dataclass(frozen=True)
+class LookupJoinNode(Node):
+    """Each row together with the rows of a table outside the job that have its key."""
+
+    operation: ClassVar[str] = "lookup_join"
+    keys: tuple[str, ...] = ()
+    """The stream's columns that make the key."""
+    key_types: tuple[pa.DataType, ...] = ()
+    """The types in which keys are compared."""
+    right: pa.Table | LookupTable | Callable[[list[Any]], Mapping[Any, Any]] = None
+    """A table that travels with the plan, its key columns first; or what is asked by key."""
+    right_keys: tuple[str, ...] = ()
+    right_schema: Schema = None  # type: ignore[assignment]
+    """What the table adds to a row, under its own names."""
+    keeps_unmatched: bool = True
+    cache: Literal["full"] | int | None = None
+    ttl_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -258,6 +300,34 @@ class IntervalJoinNode(JoinNode):
 
     def kept(self) -> dict[str, Any]:
         return {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
+
+
+@dataclass(frozen=True)
+class RegularJoinNode(JoinNode):
+    """Pairs of all rows so far, and padded rows where `how` asks for them, as a changelog."""
+
+    operation: ClassVar[str] = "regular_join"
+    how: str = "inner"
+    ttl_ms: int | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "how": self.how}
+
+    @property
+    def grows(self) -> bool:
+        return self.ttl_ms is None
+
+
+@dataclass(frozen=True)
+class TemporalJoinNode(JoinNode):
+    """Each left row with the right row of its key that was the latest at the left row's time."""
+
+    operation: ClassVar[str] = "temporal_join"
+    how: str = "inner"
+    late: OutputTag | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "how": self.how}
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,26 @@ class StepTime:
 
 
 class StatelessOperator(Protocol):
-    """Turns a batch into batches; keeps nothing."""
+    """Turns a batch into batches; keeps nothing that must survive."""
 
     def apply(self, batch: Batch) -> Iterable[tuple[str | None, Batch]]:
         """The outputs for a batch."""
+
+
+@runtime_checkable
+class TakesTime(Protocol):
+    """A stateless step that must know what time it is."""
+
+    def begin(self, now_ms: int) -> None:
+        """An epoch begins, at this processing time."""
+
+
+@runtime_checkable
+class HoldsOpen(Protocol):
+    """A stateless step that holds something open: a loop, a connection."""
+
+    def close(self) -> None:
+        """Let go of it: the place the step runs in is given up."""
 
 
 class Combiner(Protocol):

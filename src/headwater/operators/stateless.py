@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,10 @@ from headwater.graph.nodes import (
     FlatMapNode,
     MapBatchesNode,
     MapNode,
-    Node,
     ProcessNode,
     SelectNode,
     WhereNode,
 )
-from headwater.operators.contract import StatelessOperator
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.rows import Row, decode, encode_rows, make_rows
 from headwater.schema import Schema
@@ -187,19 +185,3 @@ def _conform(result: Any, schema: Schema, step: str) -> pa.Table:
         return result.select(schema.names).cast(schema.arrow)
     except (pa.ArrowException, ValueError) as error:
         raise RowError(f"step {step!r}: the function's table does not fit '{schema}': {error}") from None
-
-
-_OPERATORS: dict[str, Callable[[Any, str, type[Row]], StatelessOperator]] = {
-    "map": MapOperator,
-    "flat_map": FlatMapOperator,
-    "filter": FilterOperator,
-    "select": QueryOperator,
-    "where": QueryOperator,
-    "map_batches": MapBatchesOperator,
-    "process": ProcessOperator,
-}
-
-
-def stateless_operator(node: Node, step: str, input_schema: Schema) -> StatelessOperator:
-    """The operator of a stateless step."""
-    return _OPERATORS[node.operation](node, step, input_schema.row)

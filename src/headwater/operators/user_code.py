@@ -22,7 +22,7 @@ def open_function(function: Opens, step: str) -> None:
         raise user_code_failed(error, step) from None
 
 
-def user_code_failed(error: Exception, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:
+def user_code_failed(error: BaseException, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:
     """The error to raise in place of `error`; the frames of Headwater itself above the user's are left out."""
     if isinstance(error, UserCodeError):  # of a function that user code was given to call
         return error

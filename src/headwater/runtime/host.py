@@ -16,6 +16,7 @@ from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined
 from headwater.operators.pass_on import PassOperator
 from headwater.operators.registry import operator_for
 from headwater.plan.levels import JobPlan
+from headwater.runtime.closing import close_all
 from headwater.runtime.merging import merge, merge_two
 from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts, Payload, decode_payload, level_of
@@ -74,6 +75,10 @@ class LevelHost:
         for entry in self._entries:
             entry.reset()
         self._last_meta = None
+
+    def close(self) -> None:
+        """Give the place up: fused steps close what they hold open."""
+        close_all(self._entries)
 
     def apply(self, record: bytes) -> None:
         meta, sections = changelog.unpack(record)
@@ -137,6 +142,9 @@ class _Entry:
     def reset(self) -> None:
         self.operator.reset()
         self._valve.clear_all()
+
+    def close(self) -> None:
+        self._outlet.close()
 
     def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
         """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""

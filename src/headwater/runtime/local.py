@@ -14,6 +14,7 @@ from pathlib import Path
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import Marks
+from headwater.runtime.closing import close_all
 from headwater.runtime.engine import JobStatus, Settings
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.runtime.outbox import Outbox, stage
@@ -38,6 +39,10 @@ class LocalCluster:
         if (node, split) not in self._splits:
             self._splits[node, split] = SplitHost(self.plan, self.plan.source(node), split)
         return self._splits[node, split]
+
+    def close(self) -> None:
+        """Give every place up, also when one of them fails to close."""
+        close_all([*self._splits.values(), *self.hosts.values()])
 
     def run_levels(self, payloads: list[Routed]) -> list[tuple[str, Outcome]]:
         """One epoch through every level; the outcomes with the place they come from."""
@@ -109,11 +114,20 @@ class LocalJob:
     def _run(self) -> None:
         try:
             self._run_epochs()
-        except Exception as error:  # handed to whoever waits
-            self._error = error
-            self._status.state, self._status.error = "failed", str(error)
+        except Exception as error:
+            self._fail(error)
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
+            try:
+                self._cluster.close()
+            except Exception as error:
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Keep the first error for whoever waits."""
+        if self._error is None:
+            self._error = error
+            self._status.state, self._status.error = "failed", str(error)
 
     def _run_epochs(self) -> None:
         plan, settings = self._plan, self._settings

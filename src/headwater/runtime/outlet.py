@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from headwater.batch import Batch
 from headwater.graph.nodes import LEFT, Exchange, Node
-from headwater.operators.contract import Combiner, StatelessOperator
-from headwater.operators.registry import combiner_for
-from headwater.operators.stateless import stateless_operator
+from headwater.operators.contract import Combiner, HoldsOpen, StatelessOperator, TakesTime
+from headwater.operators.registry import combiner_for, stateless_operator
 from headwater.plan.levels import JobPlan
+from headwater.runtime.closing import close_all
 from headwater.runtime.payload import MAX_PAYLOAD_BYTES, EpochFacts, Payload, encode_payload
 from headwater.runtime.routing import route, with_key
 from headwater.schema import Schema
@@ -26,6 +26,7 @@ class Outlet:
         self._plan = plan
         self._root = root
         self.ports = root.all_ports()
+        self._steps = list(root.all_steps())
         self.sink_batches: dict[str, list[Batch]] = {}
         self.unread: dict[str, list[Batch]] = {}
 
@@ -48,11 +49,18 @@ class Outlet:
         self._next_even = first_subtask
         self._ready: list[Routed] = []
         self.sink_batches, self.unread = {}, {}
+        for operator in self._steps:
+            if isinstance(operator, TakesTime):
+                operator.begin(facts.now_ms)
 
     def emit(self, tag: str | None, batch: Batch) -> None:
         """Run rows through the fused steps to their ends."""
         if len(batch):
             self._push(self._root, tag, batch)
+
+    def close(self) -> None:
+        """Let every fused step close what it holds open, also when one of them fails to."""
+        close_all(operator for operator in self._steps if isinstance(operator, HoldsOpen))
 
     def take(self) -> list[Routed]:
         """The payloads that are ready."""
@@ -136,6 +144,13 @@ class _Branch:
     def reads(self, tag: str) -> bool:
         """Whether anything takes the rows of a side output."""
         return tag in self.sinks or tag in self.ports or tag in self.steps
+
+    def all_steps(self) -> Iterator[StatelessOperator]:
+        """Every step fused behind this one."""
+        for steps in self.steps.values():
+            for operator, behind in steps:
+                yield operator
+                yield from behind.all_steps()
 
     def all_ports(self) -> list[Port]:
         """Every input of an entry reachable from here, once each."""

@@ -11,6 +11,7 @@ from pyspark import cloudpickle
 from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
+from headwater.runtime.closing import close_all
 from headwater.runtime.host import LevelHost
 from headwater.runtime.split import SplitHost
 
@@ -22,6 +23,9 @@ class _Worker:
     plan: JobPlan
     hosts: dict[tuple[int, int], LevelHost] = field(default_factory=dict)
     splits: dict[tuple[int, str], SplitHost] = field(default_factory=dict)
+
+    def close(self) -> None:
+        close_all([*self.splits.values(), *self.hosts.values()])
 
 
 _workers: dict[str, _Worker] = {}
@@ -89,7 +93,7 @@ class ShippedJob:
         key = f"{self.job_id}/{self.run_id}"
         if key not in _workers:
             for old in [k for k in _workers if k.startswith(f"{self.job_id}/")]:
-                del _workers[old]  # an earlier run of this job is over
+                _workers.pop(old).close()  # an earlier run of this job is over
             _workers[key] = _Worker(self._read())
         return _workers[key]
 

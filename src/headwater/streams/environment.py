@@ -23,6 +23,7 @@ from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.steps import OnStep, ignore_steps
 from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
+from headwater.streams.growth import warn_of_growth
 from headwater.streams.stream import Step, Stream
 from headwater.watermarks import Watermarks
 
@@ -162,6 +163,8 @@ class Environment:
             bounded = all(node.source.bounded for node in plan.sources())
         if bounded:
             _check_gives_results(graph)
+        else:
+            warn_of_growth(graph)
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,

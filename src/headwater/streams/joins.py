@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from headwater.durations import duration_ms
+import pyarrow as pa
+
+from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
-from headwater.graph.nodes import IntervalJoinNode
-from headwater.streams.pairs import add_pair, check_keyed, check_tag, joined
+from headwater.graph.nodes import ROW_KIND, IntervalJoinNode, RegularJoinNode, TemporalJoinNode
+from headwater.schema import Schema, type_ddl
+from headwater.streams.pairs import add_pair, check_has_watermarks, check_keyed, check_tag, joined
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step, Stream
@@ -57,3 +60,84 @@ def add_interval_join(
         upper_ms=upper,
         **tags,
     )
+
+
+def add_regular_join(left: Stream, right: Stream, *, how: str, ttl: Duration | None, suffix: str, name: str) -> Step:
+    """Two streams joined by key over all their rows, as a changelog."""
+    left._check_meets(right, name)
+    check_keyed(left, right, name)
+    _check_how(how, ("inner", "left", "right", "full"), name)
+    ttl_ms = None if ttl is None else duration_ms(ttl, what=f"ttl of {name}")
+    if ttl_ms == 0:
+        raise GraphError.bad_argument(name, "needs a ttl of at least 1 ms", ttl, "leave it out to keep rows for ever")
+    rows = _without_kind(left, name), _without_kind(right, name)
+    schema, shown = joined(left, right, suffix, name, rows)
+    return add_pair(
+        left,
+        right,
+        RegularJoinNode,
+        name,
+        Schema(_padded(schema, len(rows[0].names), how).arrow.append(pa.field(ROW_KIND, pa.string()))),
+        key=left.key,
+        right_key=right.key,
+        left_schema=rows[0],
+        right_schema=rows[1],
+        right_columns=shown,
+        how=how,
+        ttl_ms=ttl_ms,
+    )
+
+
+def add_temporal_join(
+    rows: Stream, versions: Stream, *, how: str, late: OutputTag | None, suffix: str, name: str
+) -> Step:
+    """Rows joined with the versions of their keys that were valid at the rows' times."""
+    rows._check_meets(versions, name)
+    check_keyed(rows, versions, name)
+    check_has_watermarks(rows, versions, name)
+    _check_how(how, ("inner", "left"), name)
+    check_tag(late, rows, name, "late")
+    schemas = rows.schema, _without_kind(versions, name)
+    schema, shown = joined(rows, versions, suffix, name, schemas)
+    return add_pair(
+        rows,
+        versions,
+        TemporalJoinNode,
+        name,
+        _padded(schema, len(schemas[0].names), how),
+        key=rows.key,
+        right_key=versions.key,
+        left_schema=schemas[0],
+        right_schema=schemas[1],
+        right_columns=shown,
+        how=how,
+        late=late,
+    )
+
+
+def _padded(schema: Schema, left_columns: int, how: str) -> Schema:
+    """The columns of both sides; those of a side that a row may lack can be null."""
+    lacks_left, lacks_right = how in ("right", "full"), how in ("left", "full")
+    may_lack = [lacks_left] * left_columns + [lacks_right] * (len(schema.names) - left_columns)
+    fields = [field.with_nullable(field.nullable or lacks) for field, lacks in zip(schema.arrow, may_lack, strict=True)]
+    return Schema(pa.schema(fields))
+
+
+def _check_how(how: str, known: tuple[str, ...], step: str) -> None:
+    if how not in known:
+        raise GraphError.bad_argument(step, f"joins by how={' or '.join(map(repr, known))}", how, "choose one of them")
+
+
+def _without_kind(stream: Stream, step: str) -> Schema:
+    """The columns of a changelog's rows, or of rows that are none, without the one that says what they do."""
+    if ROW_KIND not in stream.schema.names:
+        return stream.schema
+    dtype = stream.schema.field(ROW_KIND).type
+    if not pa.types.is_string(dtype) or ROW_KIND in stream.key.columns:
+        raise GraphError.bad_argument(
+            step,
+            f"reads the column {ROW_KIND!r}, a string, as what a row of a changelog does",
+            "a key" if ROW_KIND in stream.key.columns else type_ddl(dtype),
+            "rename the column with select",
+        )
+    return Schema(pa.schema([field for field in stream.schema.arrow if field.name != ROW_KIND]))

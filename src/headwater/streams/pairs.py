@@ -41,16 +41,32 @@ def check_keyed(left: Stream, right: Stream, step: str) -> None:
     check_keyed_alike(left, right, step)
 
 
-def joined(left: Stream, right: Stream, suffix: str, step: str) -> tuple[Schema, tuple[str, ...]]:
-    """The columns of both sides, and which of the right ones they are.
+def check_has_watermarks(left: Stream, right: Stream, step: str) -> None:
+    """Without watermarks event time stands still until the input ends: a live job would keep every row and give nothing."""
+    for which, stream in (("left", left), ("right", right)):
+        for source in stream._env.graph.sources_of(stream._edges):
+            if source.watermarks.column is None and not source.source.bounded:
+                raise GraphError.bad_argument(
+                    step,
+                    "needs event time on both sides, or it would keep all rows and give no result",
+                    f"source {source.name!r} without watermarks on the {which} side",
+                    "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s')",
+                )
+
+
+def joined(
+    left: Stream, right: Stream, suffix: str, step: str, rows: tuple[Schema, Schema] | None = None
+) -> tuple[Schema, tuple[str, ...]]:
+    """The columns of both sides, and which of the right ones they are; `rows` are the schemas where not all are shown.
 
     Key columns with the same names on both sides are shown once. A right column whose name is taken gets the suffix.
     """
+    left_rows, right_rows = rows or (left.schema, right.schema)
     once = set(right.key.columns) if left.key.columns == right.key.columns else set()
-    fields = list(left.schema.arrow)
-    shown = tuple(name for name in right.schema.names if name not in once)
+    fields = list(left_rows.arrow)
+    shown = tuple(name for name in right_rows.names if name not in once)
     for name in shown:
-        field = right.schema.field(name)
+        field = right_rows.field(name)
         taken = {other.name for other in fields}
         fields.append(field.with_name(name + suffix) if name in taken else field)
     names = [field.name for field in fields]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from headwater.aggregates import result_fields
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
-from headwater.descriptors import MapState, declared_states
+from headwater.descriptors import MapState
 from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError, StateError
 from headwater.expressions import compile_select, compile_where
@@ -24,26 +23,30 @@ from headwater.graph.nodes import (
     FilterNode,
     FlatMapNode,
     Key,
-    KeyedProcessNode,
+    LookupJoinNode,
+    MapAsyncNode,
     MapBatchesNode,
     MapNode,
     Node,
     ProcessNode,
-    RunningNode,
     SelectNode,
     SinkNode,
     WhereNode,
 )
+from headwater.retry import Retry
 from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.state.keys import is_key_type
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
-from headwater.streams.joins import add_interval_join
+from headwater.streams.lookup_join import Cache, LookupJoin, On
+from headwater.streams.map_async import async_settings
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
+    from headwater.streams.keyed import KeyedStream
+    from headwater.streams.windowed import WindowedStream
 
 
 class Stream:
@@ -119,6 +122,64 @@ class Stream:
         function = _callable("map_batches", function)
         return self._add(MapBatchesNode, "map_batches", result, function=function, timestamp=timestamp)
 
+    # -- other systems ----------------------------------------------------------------------------------------------
+
+    def map_async(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        schema: SchemaLike | None = None,
+        *,
+        capacity: int = 100,
+        timeout: Duration | None = None,
+        retry: Retry | None = None,
+        ordered: bool = True,
+        timeout_to: OutputTag | None = None,
+        name: str | None = None,
+    ) -> Step:
+        """One row, or None for no row, for each row, by a coroutine function; up to `capacity` calls at a time.
+
+        `timeout` is for all attempts of a row; one that times out fails the job or goes to `timeout_to`.
+
+        >>> async def double(row):
+        ...     return {"n": row.n * 2}
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map_async(double, timeout="5 s").collect()
+        [Row(n=2), Row(n=4)]
+        """
+        step = name or "map_async"
+        settings = async_settings(
+            step, function, self.schema, capacity=capacity, timeout=timeout, retry=retry, timeout_to=timeout_to
+        )
+        return self._add(MapAsyncNode, step, self._or_same(schema), ordered=ordered, **settings)
+
+    def lookup_join(
+        self,
+        table: Any,
+        *,
+        on: On,
+        how: str = "left",
+        columns: Sequence[str] | None = None,
+        suffix: str = "_right",
+        schema: SchemaLike | None = None,
+        cache: Cache = None,
+        ttl: Duration | None = None,
+        name: str | None = None,
+    ) -> Step:
+        """Each row with the columns that a table outside the job holds for its key, as it is at this moment.
+
+        `table` is a pyarrow Table, a DataFrame, a `hw.connectors.PostgresTable`, or a function that gets a list of keys
+        and gives a dict of rows of `schema`. `on` names columns of both, or is a dict of the stream's to the table's.
+        `cache` is how many keys are kept, or 'full' for the whole table, for `ttl` of processing time.
+
+        >>> env = Environment("doc", engine="local")
+        >>> users = pa.table({"id": [1, 2], "name": ["ann", "bob"]})
+        >>> env.from_rows([(2,), (3,)], "user long").lookup_join(users, on={"user": "id"}).collect()
+        [Row(user=2, name='bob'), Row(user=3, name=None)]
+        """
+        join = LookupJoin(step := name or "lookup_join", self.schema, table, on, schema)
+        result, settings = join.settings(how=how, columns=columns, suffix=suffix, cache=cache, ttl=ttl)
+        return self._add(LookupJoinNode, step, result, **settings)
+
     # -- shape ------------------------------------------------------------------------------------------------------
 
     def union(self, *others: Stream) -> Stream:
@@ -157,7 +218,7 @@ class Stream:
             spec = Key(columns, None, dtype)
         if not is_key_type(spec.type):
             raise StateError.bad_key_type("key_by", spec.type)
-        return KeyedStream(self._env, self._moved(Exchange("key", spec)), self.schema, spec)
+        return self._keyed(Exchange("key", spec), spec)
 
     @overload
     def connect(self, other: Stream) -> ConnectedStreams: ...
@@ -188,8 +249,7 @@ class Stream:
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
-        edges = self._moved(Exchange("global"))
-        return WindowedStream(KeyedStream(self._env, edges, self.schema, NO_KEY), windows)
+        return self._keyed(Exchange("global"), NO_KEY).window(windows)
 
     def rebalance(self) -> Stream:
         """Spread the rows evenly over the subtasks."""
@@ -248,6 +308,11 @@ class Stream:
     def _or_same(self, schema: SchemaLike | None) -> Schema:
         return self.schema if schema is None else Schema.of(schema)
 
+    def _keyed(self, exchange: Exchange, key: Key) -> KeyedStream:
+        from headwater.streams.keyed import KeyedStream  # which is itself a stream
+
+        return KeyedStream(self._env, self._moved(exchange), self.schema, key)
+
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
         return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)
 
@@ -279,88 +344,6 @@ class Step(Stream):
         source = self._edges[0].source
         self._env.graph.add_output(source, tag.name, tag.schema)
         return Stream(self._env, (Edge(source, tag.name, FORWARD),), tag.schema)
-
-
-class KeyedStream(Stream):
-    """A stream on which rows of one key meet in one place."""
-
-    def __init__(self, env: Environment, edges: tuple[Edge, ...], schema: Schema, key: Key) -> None:
-        super().__init__(env, edges, schema)
-        self.key = key
-
-    def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
-        """A `KeyedProcessFunction`, with state and timers per key. Its uid is its class's name unless given."""
-        step = name or name_of(function)
-        if isinstance(function, ProcessFunction):
-            return super().process(function, schema, name=name)
-        if not isinstance(function, KeyedProcessFunction):
-            raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
-        states = tuple(declared_states(function, step))
-        return self._add(KeyedProcessNode, step, Schema.of(schema), function=function, states=states, key=self.key)
-
-    def agg(self, **aggregates: Any) -> Step:
-        """Built-in aggregates over all rows of a key so far: a row for each key that an epoch touches.
-
-        >>> env = Environment("doc", engine="local")
-        >>> rows = [{"k": "a", "n": 1}, {"k": "b", "n": 2}, {"k": "a", "n": 3}]
-        >>> env.from_rows(rows, "k string, n long").key_by("k").agg(total=hw.sum("n")).collect()
-        [Row(k='b', total=2), Row(k='a', total=4)]
-        """
-        fields = [*self._key_fields(), *result_fields(aggregates, self.schema, "agg")]
-        schema = Schema.of(pa.schema(fields))
-        return self._add(RunningNode, "agg", schema, key=self.key, input_schema=self.schema, aggregates=aggregates)
-
-    def _key_fields(self) -> list[pa.Field]:
-        """The columns in which results show the key: its own, or `key` for a function's result."""
-        if self.key.function is not None:
-            return [pa.field("key", self.key.type)]
-        return [self.schema.field(column) for column in self.key.columns]
-
-    def interval_join(
-        self,
-        other: KeyedStream,
-        between: tuple[Duration, Duration],
-        *,
-        lower_inclusive: bool = True,
-        upper_inclusive: bool = True,
-        late_left: OutputTag | None = None,
-        late_right: OutputTag | None = None,
-        unmatched_left: OutputTag | None = None,
-        unmatched_right: OutputTag | None = None,
-        suffix: str = "_right",
-        name: str = "interval_join",
-    ) -> Step:
-        """Pairs of rows of one key, where the other's event time is between these bounds relative to this one's.
-
-        >>> env = Environment("doc", engine="local")
-        >>> by_ts = hw.Watermarks.monotonous("ts")
-        >>> orders = env.from_rows([(1, 1000)], "id long, ts long", by_ts, name="orders")
-        >>> paid = env.from_rows([(1, 3000), (1, 9000)], "id long, ts long", by_ts, name="paid")
-        >>> orders.key_by("id").interval_join(paid.key_by("id"), between=("0 s", "5 s")).collect()
-        [Row(id=1, ts=1000, ts_right=3000)]
-
-        A pair's time is the later of the two. Rows are kept until the watermark tells that nothing can meet them; those
-        that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
-        counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
-        """
-        return add_interval_join(
-            self,
-            other,
-            between=between,
-            inclusive=(lower_inclusive, upper_inclusive),
-            tags={
-                "late_left": late_left,
-                "late_right": late_right,
-                "unmatched_left": unmatched_left,
-                "unmatched_right": unmatched_right,
-            },
-            suffix=suffix,
-            name=name,
-        )
-
-    def window(self, windows: WindowAssigner) -> WindowedStream:
-        """Windows per key: say when they fire and what becomes of late rows, then what to compute."""
-        return WindowedStream(self, windows)
 
 
 def _callable(step: str, function: Any) -> Any:

@@ -20,7 +20,8 @@ from headwater.triggers import Trigger, checked
 from headwater.windows import EVENT, WindowAssigner
 
 if TYPE_CHECKING:
-    from headwater.streams.stream import KeyedStream, Step
+    from headwater.streams.keyed import KeyedStream
+    from headwater.streams.stream import Step
 
 LATE_COLUMNS = {
     "window_start": pa.timestamp("us", "UTC"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Self, Union
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, no_timestamps, timestamp_array, timestamp_list
 from headwater.connectors.memory import MemorySink, RowsSource
@@ -17,6 +17,7 @@ from headwater.functions import OutputTag
 from headwater.operators.stateless import rows_of
 from headwater.plan.levels import plan_job
 from headwater.rows import Row, encode_rows
+from headwater.runtime.closing import close_all
 from headwater.runtime.host import Outcome
 from headwater.runtime.local import LocalCluster
 from headwater.runtime.outlet import Outlet, Routed
@@ -109,6 +110,16 @@ class Harness:
             return self._side.pop(tag.name, [])
         rows, self._rows = self._rows, []
         return rows
+
+    def close(self) -> None:
+        """Close what steps hold open: event loops, connections. `with Harness(...) as harness` does it too."""
+        close_all([*self._outlets.values(), self._cluster])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
     def state_sizes(self) -> dict[str, dict[str, int]]:
         """How many entries each state of each step holds, timers included; steps and states that hold none are left out."""

@@ -101,7 +101,11 @@ class Epoch:
 
 def run_on_harness(transcript: Transcript, program: Program, *, slicing: str = "one row", crash: str = "never") -> None:
     """Play a transcript by hand and compare at every expect."""
-    player = _Player(transcript, program)
+    with _Player(transcript, program) as player:
+        _play(player, transcript, slicing, crash)
+
+
+def _play(player: _Player, transcript: Transcript, slicing: str, crash: str) -> None:
     pending: list[Given] = []
     for number, (kind, content) in enumerate(transcript.actions):
         if kind == "rows":
@@ -179,6 +183,8 @@ class _Player(Harness):
     def crash(self, how: str) -> None:
         """Lose every working copy and get it back."""
         cluster = self._cluster
+        if how != "never":
+            self.close()
         if how == "snapshot":
             other = Harness.restore(
                 self._build, self._transcript.schemas, self.snapshot(), parallelism=self._transcript.parallelism

@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headwater.errors import LogArgument, LogSchemaMismatch, OffsetAhead, RowError
+from headwater.errors import RowError
 from headwater.eventlog import conform
 from headwater.eventlog import topic as topic_module
+from headwater.eventlog.errors import LogArgument, LogSchemaMismatch, OffsetAhead
 
 NOON = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
 RICH = pa.schema(

@@ -10,8 +10,8 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from headwater.errors import LogCorrupt, LogWriteFailed
 from headwater.eventlog import conform
+from headwater.eventlog.errors import LogCorrupt, LogWriteFailed
 from headwater.eventlog.frame import HEADER_BYTES, FrameBody, pack_header, parse_header
 
 

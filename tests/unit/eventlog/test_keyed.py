@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headwater.errors import LogArgument, LogWriteFailed
+from headwater.eventlog.errors import LogArgument, LogWriteFailed
 from headwater.eventlog.spread import partition_of
 
 

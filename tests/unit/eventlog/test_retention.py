@@ -5,8 +5,8 @@ import os
 import pyarrow as pa
 import pytest
 
-from headwater.errors import OffsetGone
 from headwater.eventlog import Retention
+from headwater.eventlog.errors import OffsetGone
 from headwater.eventlog.retention import RemovedSegment, SegmentFacts
 
 SCHEMA = pa.schema([("n", pa.int64())])

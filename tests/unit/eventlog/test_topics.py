@@ -8,9 +8,16 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from headwater.errors import LogArgument, LogCorrupt, LogFormatUnknown, PartitionMissing, TopicExists, TopicMissing
 from headwater.eventlog import EventLog, Retention
 from headwater.eventlog import log as log_module
+from headwater.eventlog.errors import (
+    LogArgument,
+    LogCorrupt,
+    LogFormatUnknown,
+    PartitionMissing,
+    TopicExists,
+    TopicMissing,
+)
 
 SCHEMA = pa.schema([("user", pa.int64()), pa.field("name", pa.string(), nullable=False, metadata={"k": "v"})])
 

@@ -8,7 +8,7 @@ import pytest
 
 import headwater as hw
 from headwater import evictors, triggers
-from headwater.streams.stream import KeyedStream
+from headwater.streams.keyed import KeyedStream
 
 
 @pytest.fixture

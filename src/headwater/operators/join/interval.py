@@ -14,8 +14,8 @@ from headwater.errors import RowError
 from headwater.functions import OutputTag
 from headwater.graph.nodes import IntervalJoinNode, Key
 from headwater.operators.contract import Emit, StepTime, TwoInputs
+from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
-from headwater.operators.join.run import End
 from headwater.operators.join.store import RowStore
 from headwater.rows import Row
 from headwater.state.table import StateTable
@@ -52,6 +52,7 @@ class IntervalJoinOperator:
         self._right = _Side(
             node.right_key, node.right_schema.arrow, (-upper, -lower), node.late_right, node.unmatched_right
         )
+        self._pairs = PairColumns(node)
         self._marks = node.unmatched_left is not None or node.unmatched_right is not None
         self._dropped = 0
 
@@ -84,16 +85,15 @@ class IntervalJoinOperator:
         """Emit the pairs of new rows with those the other side keeps; tells which of them met any."""
         has_met = np.zeros(len(rows), np.bool_)
         low, high = _moved(rows.timestamps, side.low_ms), _moved(rows.timestamps, side.high_ms)
-        for found in other.store.find(keys, low, high, mark=self._marks):
+        for found in other.store.find(keys, low, high):
             has_met[found.probes] = True
+            if self._marks:
+                other.store.mark(np.unique(found.ids[~found.marked]))
             ours = rows.table.take(pa.array(found.probes))
             left, right = (ours, found.rows) if side is self._left else (found.rows, ours)
-            columns = [
-                *(left.column(name) for name in self._left.columns),
-                *(right.column(name) for name in self._node.right_columns),
-            ]
             times = np.maximum(rows.timestamps[found.probes], found.times)
-            emit(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), times))
+            table = pa.Table.from_arrays(self._pairs.of(left, right), schema=self._node.schema.arrow)
+            emit(None, Batch(table, times))
         return has_met
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
@@ -118,12 +118,11 @@ class IntervalJoinOperator:
         return {"late_dropped": dropped}
 
     def meta(self) -> dict[str, Any]:
-        return {name: [store.next_id, *store.end] for name, store in self._stores()}
+        return {name: store.meta() for name, store in self._stores()}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         for name, store in self._stores():
-            store.next_id, *end = meta[name]
-            store.expire_to(End(*end))
+            store.set_meta(meta[name])
 
     def reset(self) -> None:
         for _, store in self._stores():

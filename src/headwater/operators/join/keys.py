@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headwater.batch import Batch
 from headwater.graph.nodes import Key
-from headwater.operators.keys import key_arrays
+from headwater.operators.join.contents import equal_values, flat
 from headwater.state.keys import Hashes, hash_keys
 
 COMPUTED_KEY = "@key"
@@ -49,42 +48,45 @@ def key_names(key: Key) -> list[str]:
     return list(key.columns) if key.function is None else [COMPUTED_KEY]
 
 
+def with_key_column(batch: Batch, key: Key) -> Batch:
+    """The rows with their key among their columns, also where it is the result of a function."""
+    if batch.key is None:
+        return batch
+    return Batch(batch.table.append_column(pa.field(COMPUTED_KEY, key.type), batch.key), batch.timestamps)
+
+
+def can_meet(rows: pa.Table, names: list[str]) -> npt.NDArray[np.bool_]:
+    """Which rows can meet others: those without a null in their key."""
+    meets = np.ones(len(rows), np.bool_)
+    for name in names:
+        meets &= _is_whole(flat(rows.column(name)))
+    return meets
+
+
+def _is_whole(array: pa.Array) -> npt.NDArray[np.bool_]:
+    whole = np.asarray(array.is_valid())
+    if pa.types.is_struct(array.type):
+        for child in array.flatten():
+            whole = whole & _is_whole(child)
+    return whole
+
+
 def keyed_rows(batch: Batch, key: Key) -> Batch:
-    """The rows that can meet others, with their key among their columns: a null meets nothing."""
-    rows = batch
-    if batch.key is not None:
-        rows = Batch(batch.table.append_column(pa.field(COMPUTED_KEY, key.type), batch.key), batch.timestamps)
-    unknown = [array.is_null() for array in key_arrays(batch, key) if array.null_count]
-    if not unknown:
-        return rows
-    meets = np.ones(len(batch), np.bool_)
-    for column in unknown:
-        meets &= ~np.asarray(column)
-    return rows.take(np.flatnonzero(meets))
+    """The rows that can meet others, with their key among their columns."""
+    rows = with_key_column(batch, key)
+    meets = can_meet(rows.table, key_names(key))
+    return rows if meets.all() else rows.take(np.flatnonzero(meets))
 
 
 def keys_in(rows: pa.Table, names: list[str]) -> JoinKeys:
     """The keys of rows that have them among their columns."""
-    return JoinKeys.of([_flat(rows.column(name)) for name in names])
+    return JoinKeys.of([flat(rows.column(name)) for name in names])
 
 
-def are_equal(left: JoinKeys, at: npt.NDArray[np.int64], right: JoinKeys) -> npt.NDArray[np.bool_]:
-    """Whether the keys of `left` at these places are those of `right`, one by one: hashes may be equal by chance."""
+def are_equal(keys: JoinKeys, at: npt.NDArray[np.int64], rows: pa.Table, names: list[str]) -> npt.NDArray[np.bool_]:
+    """Whether the keys at these places are those of the rows, one by one: hashes may be equal by chance."""
     places = pa.array(at)
     equal = np.ones(len(at), np.bool_)
-    for ours, theirs in zip(left.arrays, right.arrays, strict=True):
-        equal &= _equal(ours.take(places), theirs)
+    for ours, name in zip(keys.arrays, names, strict=True):
+        equal &= equal_values(ours.take(places), flat(rows.column(name)))
     return equal
-
-
-def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
-    if not pa.types.is_struct(left.type):
-        return np.asarray(pc.equal(left, right).fill_null(False))  # noqa: FBT003  Arrow's signature
-    equal = np.ones(len(left), np.bool_)
-    for ours, theirs in zip(left.flatten(), right.flatten(), strict=True):
-        equal &= _equal(ours, theirs)
-    return equal
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

@@ -14,21 +14,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import Timestamps
+from headwater.batch import MIN_TIMESTAMP, Timestamps
+from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
-from headwater.operators.join.run import End, Places, Run, expand, merged
+from headwater.operators.join.run import Columns, End, Places, Probes, Run, expand, merged
 from headwater.state.table import PUT, REMOVE
 
-MARK = 3
-"""What a row of a change table does, besides putting and removing: mark a row."""
+MARK, UNMARK = 3, 4
+"""What a row of a change table does, besides putting and removing: set or take back the mark of a row."""
 _CHUNK_PAIRS = 1 << 18
 """About so many pairs are made at a time; bounds memory when a key has many rows."""
+_NOWHERE = np.empty(0, np.int64)
 _HEADING = [
     pa.field("@op", pa.int8()),
     pa.field("@id", pa.int64()),
     pa.field("@time", pa.int64()),
     pa.field("@marked", pa.bool_()),
 ]
+"""Stands before the columns of rows, under names that those are not likely to have."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,17 @@ class Found:
     rows: pa.Table
     times: Timestamps
     ids: Places
+    marked: npt.NDArray[np.bool_]
+    until: int = 0
+    """Where it is found in parts: all is found for the probes before this one."""
+
+    def take(self, order: Places) -> Found:
+        rows = self.rows.take(pa.array(order))
+        return Found(self.probes[order], rows, self.times[order], self.ids[order], self.marked[order], self.until)
+
+    def last(self) -> Found:
+        """The last of each probe."""
+        return self.take(np.flatnonzero(np.diff(self.probes, append=-1)))
 
 
 class RowStore:
@@ -68,7 +82,7 @@ class RowStore:
         ids = np.arange(self.next_id, self.next_id + len(rows))
         self.next_id += len(rows)
         self._added.append(self._table(PUT, ids, times, marked, rows.columns))
-        self._put(Run(rows, times, keys.hashes, ids, marked))
+        self._put(Run.of(Columns(rows, times, keys.hashes, ids, marked)))
 
     def _put(self, run: Run) -> None:
         self._alive += len(run) - run.died(self.end)
@@ -77,57 +91,109 @@ class RowStore:
             last = [run for run in (self._compact(run) for run in self._runs[-2:]) if run is not None]
             self._runs[-2:] = [merged(last)] if last else []
 
-    def find(
-        self, keys: JoinKeys, low: Timestamps | None = None, high: Timestamps | None = None, *, mark: bool = False
-    ) -> Iterator[Found]:
-        """The living rows of each key, of the times from `low` to `high` if given, in parts; marks them if asked."""
+    def find(self, keys: JoinKeys, low: Timestamps | None = None, high: Timestamps | None = None) -> Iterator[Found]:
+        """The living rows of each key, of the times from `low` to `high` if given, in parts."""
+        probing = Probes(keys.hashes)
         ranges = [
-            run.of_keys(keys.hashes) if low is None or high is None else run.between(keys.hashes, low, high)
+            run.of_keys(probing) if low is None or high is None else run.between(probing, low, high)
             for run in self._runs
         ]
         counts = np.zeros(len(keys), np.int64)
         for begin, end in ranges:
             counts += end - begin
         for first, last in _chunks(counts):
-            chunk = [(begin[first:last], end[first:last]) for begin, end in ranges]
-            found = self._find(keys, first, chunk, mark=mark)
-            if found is not None:
-                yield found
+            parts = []
+            for run, (begin, end) in zip(self._runs, ranges, strict=True):
+                probes, places = expand(begin[first:last], end[first:last])
+                probes += first
+                good = self._is_met(run, places, keys, probes)
+                parts.append((run, probes, places) if good.all() else (run, probes[good], places[good]))
+            if any(len(places) for _, _, places in parts):
+                yield self._found(parts, until=last)
 
-    def _find(self, keys: JoinKeys, first: int, ranges: list[tuple[Places, Places]], *, mark: bool) -> Found | None:
-        parts: list[tuple[Run, Places, Places]] = []
-        for run, (begin, end) in zip(self._runs, ranges, strict=True):
-            probes, places = expand(begin, end)
-            probes += first
+    def _found(self, parts: list[tuple[Run, Places, Places]], *, until: int = 0, by_arrival: bool = False) -> Found:
+        """What lies at these places of runs, for these probes."""
+        parts = [part for part in parts if len(part[2])]
+        probes = np.concatenate([_NOWHERE, *(probes for _, probes, _ in parts)])
+        times = np.concatenate([_NOWHERE, *(run.times[places] for run, _, places in parts)])
+        ids = np.concatenate([_NOWHERE, *(run.ids[places] for run, _, places in parts)])
+        marked = np.concatenate([_NOWHERE.astype(np.bool_), *(run.marked[places] for run, _, places in parts)])
+        taken = [run.rows.take(pa.array(places)) for run, _, places in parts]
+        found = Found(probes, pa.concat_tables(taken or [self._schema.empty_table()]), times, ids, marked, until)
+        if len(parts) == 1 and not by_arrival:
+            return found
+        return found.take(np.lexsort((ids, probes) if by_arrival else (ids, times, probes)))
+
+    def nothing(self, until: int) -> Found:
+        """The last part of what is found, in which there is nothing."""
+        return self._found([], until=until)
+
+    def _is_met(self, run: Run, places: Places, keys: JoinKeys, probes: Places) -> npt.NDArray[np.bool_]:
+        """Whether rows are alive and have the keys of the probes."""
+        good = run.alive(places, self.end)
+        alive = np.flatnonzero(good)
+        rows = run.rows.select(self._key_names).take(pa.array(places[alive]))
+        good[alive] = are_equal(keys, probes[alive], rows, self._key_names)
+        return good
+
+    def has(self, keys: JoinKeys) -> npt.NDArray[np.bool_]:
+        """Which of the keys have a living row."""
+        found, probing = np.zeros(len(keys), np.bool_), Probes(keys.hashes)
+        for run in self._runs:
+            found |= self._last(run, keys, *run.of_keys(probing)) >= 0
+        return found
+
+    def latest(self, keys: JoinKeys, at: Timestamps) -> Found:
+        """For each key that has one, its living row of the latest time not after `at`; of several, the last to arrive."""
+        parts, probing = [], Probes(keys.hashes)
+        for run in self._runs:
+            places = self._last(run, keys, *run.between(probing, np.full(len(keys), MIN_TIMESTAMP), at))
+            hits = np.flatnonzero(places >= 0)
+            parts.append((run, hits, places[hits]))
+        return self._found(parts).last()
+
+    def _last(self, run: Run, keys: JoinKeys, begin: Places, end: Places) -> Places:
+        """The last place in each range with a living row of the key, or -1; looked for from the end in growing steps."""
+        found = np.full(len(keys), -1)
+        unsure, step = np.flatnonzero(end > begin), 1
+        while len(unsure):
+            start = np.maximum(end[unsure] - step, begin[unsure])
+            probes, places = expand(start, end[unsure])
+            good = self._is_met(run, places, keys, unsure[probes])
+            np.maximum.at(found, unsure[probes[good]], places[good])
+            end = end.copy()
+            end[unsure] = start
+            unsure = unsure[(found[unsure] < 0) & (start > begin[unsure])]
+            step *= 8
+        return found
+
+    def find_equal(self, rows: pa.Table) -> Found:
+        """The living rows that equal these in all columns, in the order of the rows, then of arrival."""
+        hashes = hash_rows(rows)
+        parts = []
+        for run in self._runs:
+            probes, places = run.like(hashes)
             alive = run.alive(places, self.end)
-            if not alive.all():
-                probes, places = probes[alive], places[alive]
-            rows = run.rows.select(self._key_names).take(pa.array(places))
-            equal = are_equal(keys, probes, keys_in(rows, self._key_names))
-            if not equal.all():
-                probes, places = probes[equal], places[equal]
-            if len(places):
-                parts.append((run, probes, places))
-                if mark:
-                    self._mark(run, places)
-        if not parts:
-            return None
-        probes = np.concatenate([probes for _, probes, _ in parts])
-        times = np.concatenate([run.times[places] for run, _, places in parts])
-        ids = np.concatenate([run.ids[places] for run, _, places in parts])
-        rows = pa.concat_tables([run.rows.take(pa.array(places)) for run, _, places in parts])
-        if len(parts) == 1:
-            return Found(probes, rows, times, ids)
-        order = np.lexsort((times, probes))
-        return Found(probes[order], rows.take(pa.array(order)), times[order], ids[order])
+            probes, places = probes[alive], places[alive]
+            equal = equal_rows(rows.take(pa.array(probes)), run.rows.take(pa.array(places)))
+            parts.append((run, probes[equal], places[equal]))
+        return self._found(parts, by_arrival=True)
 
-    def _mark(self, run: Run, places: Places) -> None:
-        fresh = np.unique(places[~run.marked[places]])
-        run.marked[fresh] = True
-        self._marked.append(run.ids[fresh])
+    def mark(self, ids: Places, *, on: bool = True) -> None:
+        """Set the mark of living rows, or take it back."""
+        if not len(ids):
+            return
+        self._marked.append((MARK if on else UNMARK, ids))
+        self._set_mark(ids, on=on)
+
+    def _set_mark(self, ids: Places, *, on: bool) -> None:
+        for run in self._runs:
+            run.marked[run.places_of(ids)] = on
 
     def remove(self, ids: Places) -> None:
         """Take out living rows."""
+        if not len(ids):
+            return
         self._removed.append(ids)
         self._take_out(ids)
 
@@ -135,11 +201,24 @@ class RowStore:
         for run in self._runs:
             places = run.places_of(ids)
             if len(places):
-                run.gone = np.zeros(len(run), np.bool_) if run.gone is None else run.gone
                 places = places[run.alive(places, self.end)]
+                run.take_out(places)
                 self._alive -= len(places)
-                run.gone[places] = True
         self._tidy()
+
+    def remove_outdated(self, rows: pa.Table, until_ms: int) -> None:
+        """Of the keys of these rows, take out what is not after a time, but for the latest, which may still be asked for."""
+        distinct = np.unique(first_equal(rows.select(self._key_names)))
+        keys = keys_in(rows.take(pa.array(distinct)), self._key_names)
+        low, high = np.full(len(keys), MIN_TIMESTAMP), np.full(len(keys), until_ms)
+        outdated = [found.ids[np.diff(found.probes, append=-1) == 0] for found in self.find(keys, low, high)]
+        self.remove(np.concatenate([_NOWHERE, *outdated]))
+
+    def within(self, after_ms: int, until_ms: int) -> pa.Table:
+        """The living rows later than a time and not later than another, in no order."""
+        start, end = End(after_ms, self.next_id), End(until_ms, self.next_id)
+        parts = [run.rows.take(pa.array(self._between(run, start, end))) for run in self._runs]
+        return pa.concat_tables([self._schema.empty_table(), *parts])
 
     def expire(self, until_ms: int, *, unmarked: bool = False) -> tuple[pa.Table, Timestamps]:
         """Let the rows here of this time or before die; gives those never marked, if asked, in the order of time."""
@@ -147,21 +226,21 @@ class RowStore:
 
     def expire_to(self, end: End, *, unmarked: bool = False) -> tuple[pa.Table, Timestamps]:
         """Let rows up to there die."""
-        died = [(run, self._dying(run, end)) for run in self._runs]
+        died = [(run, self._between(run, self.end, end)) for run in self._runs]
         self._alive -= sum(len(places) for _, places in died)
         self.end = end
         found = [(run, places[~run.marked[places]]) for run, places in died] if unmarked else []
         rows = pa.concat_tables(
             [self._schema.empty_table(), *(run.rows.take(pa.array(places)) for run, places in found)]
         )
-        times = np.concatenate([np.empty(0, np.int64), *(run.times[places] for run, places in found)])
-        ids = np.concatenate([np.empty(0, np.int64), *(run.ids[places] for run, places in found)])
+        times = np.concatenate([_NOWHERE, *(run.times[places] for run, places in found)])
+        ids = np.concatenate([_NOWHERE, *(run.ids[places] for run, places in found)])
         order = np.lexsort((ids, times))
         self._tidy()
         return rows.take(pa.array(order)), times[order]
 
-    def _dying(self, run: Run, end: End) -> Places:
-        places = run.by_time[run.died(self.end) : run.died(end)]
+    def _between(self, run: Run, start: End, end: End) -> Places:
+        places = run.by_time[run.died(start) : run.died(end)]
         return places if run.gone is None else places[~run.gone[places]]
 
     def _tidy(self) -> None:
@@ -169,26 +248,33 @@ class RowStore:
         self._runs = [run for run in map(self._compact_if_worth, self._runs) if run is not None]
 
     def _compact_if_worth(self, run: Run) -> Run | None:
-        gone = 0 if run.gone is None else int(np.count_nonzero(run.gone))
-        return self._compact(run) if 2 * max(run.died(self.end), gone) > len(run) else run
+        return self._compact(run) if 2 * max(run.died(self.end), run.gone_count) > len(run) else run
 
     def _compact(self, run: Run) -> Run | None:
         return run if run.gone is None and not run.died(self.end) else run.without_dead(self.end)
 
+    def meta(self) -> list[int]:
+        """The facts, besides its rows, that must survive."""
+        return [self.next_id, *self.end]
+
+    def set_meta(self, meta: list[int]) -> None:
+        """Take over what `meta` gave."""
+        self.next_id, *end = meta
+        self.expire_to(End(*end))
+
     # -- changelog --------------------------------------------------------------------------------------------------
 
     def changes(self) -> pa.Table | None:
-        """What was put, in order, then what was marked, then what was removed."""
-        parts = list(self._added)
-        for op, ids in ((MARK, self._marked), (REMOVE, self._removed)):
-            if ids:
-                parts.append(self._bare(op, np.concatenate(ids)))
+        """What was put, then what was marked and unmarked, each in order, then what was removed."""
+        parts = [*self._added, *(self._bare(op, ids) for op, ids in self._marked)]
+        if self._removed:
+            parts.append(self._bare(REMOVE, np.concatenate(self._removed)))
         self.forget_changes()
         return pa.concat_tables(parts).combine_chunks() if parts else None
 
     def forget_changes(self) -> None:
         self._added: list[pa.Table] = []
-        self._marked: list[Places] = []
+        self._marked: list[tuple[int, Places]] = []
         self._removed: list[Places] = []
 
     def dump(self) -> pa.Table:
@@ -207,9 +293,10 @@ class RowStore:
             rows = puts.select(self._schema.names).combine_chunks()
             marked = np.array(puts["@marked"].to_numpy(), np.bool_)
             hashes = keys_in(rows, self._key_names).hashes
-            self._put(Run(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked))
-        for run in self._runs:
-            run.marked[run.places_of(ids[ops == MARK])] = True
+            self._put(Run.of(Columns(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked)))
+        for op, first, last in _stretches(ops):
+            if op in (MARK, UNMARK):
+                self._set_mark(ids[first:last], on=op == MARK)
         if (ops == REMOVE).any():
             self._take_out(ids[ops == REMOVE])
 
@@ -237,3 +324,10 @@ def _chunks(counts: Places) -> Iterator[tuple[int, int]]:
         last = max(first + 1, int(np.searchsorted(total, before + _CHUNK_PAIRS, side="right")))
         yield first, last
         first = last
+
+
+def _stretches(ops: npt.NDArray[np.int8]) -> Iterator[tuple[int, int, int]]:
+    """The runs of equal values: value, first place, place behind the last."""
+    bounds = np.flatnonzero(np.diff(ops)) + 1
+    for first, last in zip([0, *bounds], [*bounds, len(ops)], strict=True):
+        yield int(ops[first]), first, last

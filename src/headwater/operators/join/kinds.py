@@ -1,0 +1,42 @@
+"""What the rows of a changelog do: insert a row, delete one, or change one by taking it back and giving another."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headwater.errors import RowError
+from headwater.graph.nodes import ROW_KIND
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
+_NAMES = pa.array(["+I", "-U", "+U", "-D"])
+
+Kinds = npt.NDArray[np.int64]
+
+
+def read_kinds(rows: pa.Table, step: str) -> Kinds:
+    """What each row does; where there is no column that says it, all insert."""
+    if ROW_KIND not in rows.column_names:
+        return np.full(len(rows), INSERT)
+    given = rows.column(ROW_KIND)
+    kinds = pc.index_in(given, value_set=_NAMES)
+    if kinds.null_count:
+        unknown = given.filter(kinds.is_null())[0].as_py()
+        raise RowError.value_does_not_fit(
+            step, ROW_KIND, unknown, "+I, -U, +U or -D", "a row of a changelog is one of these"
+        )
+    found: Kinds = kinds.to_numpy().astype(np.int64)
+    return found
+
+
+def adds(kinds: Kinds) -> npt.NDArray[np.bool_]:
+    """Which rows add one; the others take one back."""
+    adding: npt.NDArray[np.bool_] = (kinds == INSERT) | (kinds == UPDATE_AFTER)
+    return adding
+
+
+def kind_names(kinds: Kinds) -> pa.Array:
+    """The kinds as the column shows them."""
+    return _NAMES.take(pa.array(kinds))

@@ -1,0 +1,209 @@
+"""The regular join: all rows of both sides are kept, and what they give is told as a changelog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import Batch, Timestamps
+from headwater.graph.nodes import ROW_KIND, Key, RegularJoinNode
+from headwater.operators.contract import Emit, StepTime, TwoInputs
+from headwater.operators.join.columns import PairColumns
+from headwater.operators.join.contents import first_equal
+from headwater.operators.join.keys import JoinKeys, can_meet, key_names, keys_in, stored_schema, with_key_column
+from headwater.operators.join.kinds import DELETE, INSERT, Kinds, adds, kind_names, read_kinds
+from headwater.operators.join.net import Flags, Net, net_effect
+from headwater.operators.join.run import Places
+from headwater.operators.join.store import RowStore
+from headwater.rows import Row
+from headwater.state.table import StateTable
+
+_BEFORE, _PAIR, _AFTER, _ALONE = range(4)
+"""What a row of the result is: a padded row of the other side that goes before a pair comes, a pair, a padded row that
+comes after a pair has gone, or a padded row of this side."""
+
+
+@dataclass(frozen=True)
+class _Arrived:
+    """The rows of an epoch on one side, with the columns in which they are kept."""
+
+    rows: pa.Table
+    times: Timestamps
+    kinds: Kinds
+    keys: JoinKeys
+    can_meet: Flags
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Rows of the result that come or go, in the order in which they are told."""
+
+    ours: Places
+    """The row that arrived and makes it so."""
+    theirs: Places
+    """The row that was found for it."""
+    turns: Places
+
+    @classmethod
+    def of(cls, at: Places, before: Places, pairs: Places, after: Places, alone: Places) -> _Shown:
+        """Of the rows found, which were found for the rows `at`, those of each kind; and the rows that are alone."""
+        if len(before) == len(after) == len(alone) == 0:
+            return cls(at[pairs], pairs, np.full(len(pairs), _PAIR))
+        theirs = np.concatenate([before, pairs, after, np.zeros_like(alone)])
+        ours = np.concatenate([at[before], at[pairs], at[after], alone])
+        turns = np.repeat([_BEFORE, _PAIR, _AFTER, _ALONE], [len(before), len(pairs), len(after), len(alone)])
+        order = np.lexsort((turns, theirs, ours))
+        return cls(ours[order], theirs[order], turns[order])
+
+
+class _Side:
+    """One side. A row of an outer side is marked while it has met others, so that its padded row is not in the result.
+
+    Rows are kept with the processing time at which they came.
+    """
+
+    def __init__(self, key: Key, rows: pa.Schema, *, is_outer: bool, is_changelog: bool) -> None:
+        self.is_outer, self.is_changelog = is_outer, is_changelog
+        self._key, self._schema = key, stored_schema(rows, key)
+        self.names = key_names(key)
+        self.store = RowStore(self._schema, self.names)
+
+    def read(self, batch: Batch, step: str) -> _Arrived:
+        """The rows that matter: those without a key can meet none, and only an outer side shows them."""
+        kinds = read_kinds(batch.table, step) if self.is_changelog else np.full(len(batch), INSERT)
+        rows, times = with_key_column(batch, self._key).table.select(self._schema.names), batch.timestamps
+        meets = can_meet(rows, self.names)
+        if not self.is_outer and not meets.all():
+            kept = np.flatnonzero(meets)
+            rows, times, kinds, meets = rows.take(pa.array(kept)), times[kept], kinds[kept], meets[kept]
+        return _Arrived(rows, times, kinds, keys_in(rows, self.names), meets)
+
+    def keep(self, arrived: _Arrived, added: Places, has_met: Flags, now_ms: int) -> None:
+        """Keep new rows. Those without a key are of use only where they may be taken back."""
+        kept = added if self.is_changelog else added[arrived.can_meet[added]]
+        rows, keys = arrived.rows.take(pa.array(kept)), arrived.keys.take(kept)
+        self.store.add(rows, np.full(len(kept), now_ms), keys, has_met[kept] & self.is_outer)
+
+
+class RegularJoinOperator:
+    """Runs one regular join on one subtask: the left rows of an epoch, then the right ones.
+
+    The result holds the pairs of rows with equal keys, and for a row of an outer side that has met none, the row padded
+    with nulls. Each row of input is told by what it changes there; what comes and goes in an epoch is not told.
+    """
+
+    def __init__(self, node: RegularJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+        self._node, self._step = node, step
+        changelogs = [ROW_KIND in row._fields for row in (left, right)]  # type: ignore[attr-defined]
+        self.needs_order = any(changelogs)
+        self._left = _Side(
+            node.key, node.left_schema.arrow, is_outer=node.how in ("left", "full"), is_changelog=changelogs[0]
+        )
+        self._right = _Side(
+            node.right_key, node.right_schema.arrow, is_outer=node.how in ("right", "full"), is_changelog=changelogs[1]
+        )
+        self._columns = PairColumns(node, left_may_lack=self._right.is_outer)
+        self._missed = 0
+
+    def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
+        self._expire(time.now_ms)
+        for batch, side, other in ((inputs.left, self._left, self._right), (inputs.right, self._right, self._left)):
+            if batch is None:
+                continue
+            arrived = side.read(batch, self._step)
+            net = net_effect(arrived.rows, adds(arrived.kinds), side.store)
+            self._missed += net.missed
+            side.store.remove(net.ids)
+            has_met = self._meet(arrived, net, side, other, emit)
+            side.keep(arrived, net.added, has_met, time.now_ms)
+
+    def _meet(self, arrived: _Arrived, net: Net, side: _Side, other: _Side, emit: Emit) -> Flags:
+        """Tell, in the order of the rows, the pairs and padded rows that come and go; says which rows met any."""
+        size = len(arrived.rows)
+        changes, lonely, has_met = (np.zeros(size, np.bool_) for _ in range(3))
+        changes[net.added] = changes[net.removed] = True
+        lonely[net.added], lonely[net.removed] = side.is_outer, side.is_outer & ~net.marked
+        opens, closes = _turning_points(arrived, net, side) if other.is_outer else (np.zeros_like(changes),) * 2
+        probes = np.flatnonzero((changes | closes) & arrived.can_meet)
+        told = 0
+        for found in chain(other.store.find(arrived.keys.take(probes)), [other.store.nothing(len(probes))]):
+            at = probes[found.probes]
+            has_met[at] = True
+            until = probes[found.until] if found.until < len(probes) else size
+            alone = told + np.flatnonzero(lonely[told:until] & ~has_met[told:until])
+            before, after = np.flatnonzero(opens[at] & ~found.marked), np.flatnonzero(closes[at] & found.marked)
+            other.store.mark(found.ids[before])
+            other.store.mark(found.ids[after], on=False)
+            shown = _Shown.of(at, before, np.flatnonzero(changes[at]), after, alone)
+            if len(shown.ours):
+                self._tell(shown, arrived, found.rows, (side, other), emit)
+            told = until
+        return has_met
+
+    def _tell(self, shown: _Shown, arrived: _Arrived, found: pa.Table, sides: tuple[_Side, _Side], emit: Emit) -> None:
+        side, other = sides
+        kinds = _kinds_of_pairs(arrived.kinds[shown.ours], side, other)
+        kinds = np.choose(shown.turns, [DELETE, kinds, INSERT, kinds])
+        ours = arrived.rows.take(pa.array(shown.ours, mask=(shown.turns == _BEFORE) | (shown.turns == _AFTER)))
+        theirs = found.take(pa.array(shown.theirs, mask=shown.turns == _ALONE))
+        columns = self._columns.of(ours, theirs) if side is self._left else self._columns.of(theirs, ours)
+        table = pa.Table.from_arrays([*columns, kind_names(kinds)], schema=self._node.schema.arrow)
+        emit(None, Batch(table, arrived.times[shown.ours]))
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        """This join does not know event time."""
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._expire(time.now_ms)
+
+    def _expire(self, now_ms: int) -> None:
+        if self._node.ttl_ms is not None:
+            for side in (self._left, self._right):
+                side.store.expire(now_ms - self._node.ttl_ms)
+
+    def tables(self) -> dict[str, StateTable]:
+        return {"left": self._left.store, "right": self._right.store}
+
+    def counters(self) -> dict[str, int]:
+        missed, self._missed = self._missed, 0
+        return {"late_dropped": missed}
+
+    def meta(self) -> dict[str, Any]:
+        return {"left": self._left.store.meta(), "right": self._right.store.meta()}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self._left.store.set_meta(meta["left"])
+        self._right.store.set_meta(meta["right"])
+
+    def reset(self) -> None:
+        self._left.store.clear_all()
+        self._right.store.clear_all()
+
+
+def _turning_points(arrived: _Arrived, net: Net, side: _Side) -> tuple[Flags, Flags]:
+    """The first row by which a key comes to have rows on a side, and the last by which it comes to have none.
+
+    Of a key that has rows in the end, the first is the first that is added, whether or not there were others before.
+    """
+    opens, closes = np.zeros(len(arrived.rows), np.bool_), np.zeros(len(arrived.rows), np.bool_)
+    same = first_equal(arrived.rows.select(side.names))
+    _, firsts = np.unique(same[net.added], return_index=True)
+    opens[net.added[firsts]] = True
+    last = np.full(len(same), -1)
+    np.maximum.at(last, same[net.retracted], net.retracted)
+    last[same[net.added]] = -1
+    last = np.sort(last[last >= 0])
+    closes[last] = ~side.store.has(arrived.keys.take(last))
+    return opens, closes
+
+
+def _kinds_of_pairs(kinds: Kinds, side: _Side, other: _Side) -> Kinds:
+    """The kinds of the pairs that rows make, as Flink gives them: those of the rows where no padded row is at stake."""
+    adding = adds(kinds)
+    if side.is_outer:
+        return np.where(adding, INSERT, DELETE)
+    return np.where(adding, INSERT, kinds) if other.is_outer else kinds

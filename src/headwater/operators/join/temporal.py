@@ -1,0 +1,119 @@
+"""The temporal join: each left row with the version of its key that was valid at the row's time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps
+from headwater.errors import RowError
+from headwater.graph.nodes import TemporalJoinNode
+from headwater.operators.contract import Emit, StepTime, TwoInputs
+from headwater.operators.join.columns import PairColumns
+from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_in, stored_schema, with_key_column
+from headwater.operators.join.kinds import adds, read_kinds
+from headwater.operators.join.store import RowStore
+from headwater.rows import Row
+from headwater.state.table import StateTable
+
+
+class TemporalJoinOperator:
+    """Runs one temporal join on one subtask.
+
+    Left rows wait until the watermark reaches them, and come out in the order of time. Of the versions of a key those
+    after the watermark are kept, and the latest of those that are not; a version that is marked is a deletion.
+    """
+
+    needs_order = False
+
+    def __init__(self, node: TemporalJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+        self._node, self._step = node, step
+        self._pads = node.how == "left"
+        self._left_names, self._right_names = key_names(node.key), key_names(node.right_key)
+        self._left_schema = stored_schema(node.left_schema.arrow, node.key)
+        self._right_schema = stored_schema(node.right_schema.arrow, node.right_key)
+        self._waiting = RowStore(self._left_schema, self._left_names)
+        self._versions = RowStore(self._right_schema, self._right_names)
+        self._columns = PairColumns(node)
+        self._dropped = 0
+
+    def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
+        if inputs.left is not None:
+            self._wait(inputs.left, time.watermark_ms, emit)
+        if inputs.right is not None:
+            self._keep(inputs.right, time.watermark_ms)
+
+    def _wait(self, batch: Batch, watermark_ms: int, emit: Emit) -> None:
+        """Let rows wait for their time; those whose time has passed are late."""
+        self._check_times(batch.timestamps)
+        is_late = batch.timestamps <= watermark_ms
+        if is_late.any():
+            late, batch = batch.take(np.flatnonzero(is_late)), batch.take(np.flatnonzero(~is_late))
+            if self._node.late is None:
+                self._dropped += len(late)
+            else:
+                emit(self._node.late.name, Batch(late.table, late.timestamps))
+        rows = with_key_column(batch, self._node.key) if self._pads else keyed_rows(batch, self._node.key)
+        self._waiting.add(rows.table, rows.timestamps, keys_in(rows.table, self._left_names))
+
+    def _keep(self, batch: Batch, watermark_ms: int) -> None:
+        """Keep versions, also late ones, where they are not outdated already."""
+        self._check_times(batch.timestamps)
+        rows = keyed_rows(batch, self._node.right_key)
+        is_deletion = ~adds(read_kinds(rows.table, self._step))
+        kept = rows.table.select(self._right_schema.names)
+        self._versions.add(kept, rows.timestamps, keys_in(kept, self._right_names), is_deletion)
+        late = np.flatnonzero(rows.timestamps <= watermark_ms)
+        if len(late):
+            self._versions.remove_outdated(kept.take(pa.array(late)), watermark_ms)
+
+    def _check_times(self, times: Timestamps) -> None:
+        if len(times) and times.min() == MIN_TIMESTAMP:
+            raise RowError.no_event_time(self._step)
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        before_ms = self._waiting.end.until_ms
+        rows, times = self._waiting.expire(time.watermark_ms, unmarked=True)
+        if len(rows):
+            self._emit_joined(rows, times, emit)
+        passed = self._versions.within(before_ms, time.watermark_ms)
+        if len(passed):
+            self._versions.remove_outdated(passed, time.watermark_ms)
+
+    def _emit_joined(self, rows: pa.Table, times: Timestamps, emit: Emit) -> None:
+        asking = np.flatnonzero(can_meet(rows, self._left_names))
+        keys = keys_in(rows.take(pa.array(asking)), self._left_names)
+        found = self._versions.latest(keys, times[asking])
+        valid = np.flatnonzero(~found.marked)
+        at = asking[found.probes[valid]]
+        versions = np.full(len(rows), -1)
+        versions[at] = valid
+        shown = np.arange(len(rows)) if self._pads else at
+        if not len(shown):
+            return
+        right = found.rows.take(pa.array(versions[shown], mask=versions[shown] < 0))
+        columns = self._columns.of(rows.take(pa.array(shown)), right)
+        emit(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), times[shown]))
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        """This join does not know processing time."""
+
+    def tables(self) -> dict[str, StateTable]:
+        return {"waiting": self._waiting, "versions": self._versions}
+
+    def counters(self) -> dict[str, int]:
+        dropped, self._dropped = self._dropped, 0
+        return {"late_dropped": dropped}
+
+    def meta(self) -> dict[str, Any]:
+        return {"waiting": self._waiting.meta(), "versions": self._versions.meta()}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self._waiting.set_meta(meta["waiting"])
+        self._versions.set_meta(meta["versions"])
+
+    def reset(self) -> None:
+        self._waiting.clear_all()
+        self._versions.clear_all()
