@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch
-from headwater.errors import RowError
+from headwater.batch import MAX_TIMESTAMP, Batch
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import StepTime
 from headwater.operators.grouping import Codes, group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.pieces import Runs
+from headwater.operators.window.schedule import slice_starts
 from headwater.operators.window.scope import Scope, scope_of
 from headwater.windows import EVENT, GLOBAL, Global, InProcessingTime, SlicedAssigner, Window
 
@@ -53,10 +53,7 @@ class Assignment:
         """Lists of windows, and for each row which of the lists has its own."""
         assigner = self._assigner
         if isinstance(assigner, SlicedAssigner):
-            if batch.timestamps.min() == MIN_TIMESTAMP:
-                raise RowError.no_event_time(self._step)
-            starts = batch.timestamps - (batch.timestamps - assigner.offset_ms) % assigner.slice_ms
-            slices, at = np.unique(starts, return_inverse=True)
+            slices, at = np.unique(slice_starts(assigner, batch.timestamps, self._step), return_inverse=True)
             return [assigner.windows_of_slice(start) for start in slices.tolist()], at
         return [list(assigner.assign(None, now_ms))], np.zeros(len(batch), np.int64)
 

@@ -78,8 +78,8 @@ class CountWindowOperator:
         """The input had ended before these rows, and with it the only window."""
         nowhere = np.zeros(len(batch), np.int64)
         self._late.add_batch(batch, MissedWindows(nowhere, nowhere, nowhere.astype(np.bool_)), watermark_ms)
-        if (late := self._late.take()) is not None:
-            emit(*late)
+        for tag, late in self._late.take():
+            emit(tag, late)
 
     def _add(self, batch: Batch, emit: Emit) -> None:
         groups = group(key_arrays(batch, self._node.key), len(batch))

@@ -21,7 +21,7 @@ from headwater.operators.user_code import open_function, user_code_failed
 from headwater.operators.window.assignment import Assigned, assignment_of
 from headwater.operators.window.bursts import Bursts, bursts_of
 from headwater.operators.window.contents import AggregateContents, Contents, contents_of
-from headwater.operators.window.late import LateRows
+from headwater.operators.window.late import LateRows, late_rows
 from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
 from headwater.operators.window.pieces import Cut
 from headwater.operators.window.scope import Scope, ScopeTimers, scope_of, scope_type
@@ -52,7 +52,7 @@ class WindowOperator:
         self._contents: Contents = contents_of(node, step)
         self._assignment, self._bursts = assignment_of(node, step), bursts_of(node, step, row)
         self._book = PaneBook(node, step)
-        self._late = LateRows(node, step)
+        self._late = late_rows(node, step)
         self._open_states(scope)
         self._context = WindowContext()
         self._context.timers = self._timers
@@ -113,6 +113,7 @@ class WindowOperator:
     def _process_runs(self, assigned: Assigned, batch: Batch, time: StepTime) -> None:
         """Take in rows by key and window: the trigger is asked once for each of these, and says where they are cut."""
         assert isinstance(self._contents, AggregateContents)
+        assert isinstance(self._late, LateRows)
         runs, scopes = assigned.runs, assigned.scopes
         timestamps = batch.timestamps[runs.rows]
         fires, drops = np.zeros((2, len(runs.rows)), np.bool_)
@@ -134,6 +135,7 @@ class WindowOperator:
     def _process_bursts(self, bursts: Bursts, batch: Batch, time: StepTime) -> Batch:
         """Take in the rows that can go by bursts; gives the others."""
         assert isinstance(self._contents, AggregateContents)
+        assert isinstance(self._late, LateRows)
         taken = bursts.of(batch, time, self._sessions_of)
         self._late.add_batch(batch.take(taken.late), taken.missed, time.watermark_ms)
         for burst in taken.bursts:
@@ -319,9 +321,8 @@ class WindowOperator:
             emit(None, batch)
         for tag, side in side_batches(self._side, self._node.outputs, self._step):
             emit(tag, side)
-        late = self._late.take()
-        if late is not None:
-            emit(*late)
+        for tag, late in self._late.take():
+            emit(tag, late)
 
     # -- the end of windows -----------------------------------------------------------------------------------------
 
