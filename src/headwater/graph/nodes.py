@@ -26,7 +26,7 @@ from headwater.retry import Retry
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
-from headwater.windows import SlicedAssigner, WindowAssigner
+from headwater.windows import CountWindows, SlicedAssigner, WindowAssigner
 
 
 @dataclass(frozen=True)
@@ -409,6 +409,8 @@ class WindowNode(Node):
     assigner: WindowAssigner = None  # type: ignore[assignment]
     trigger: Trigger = None  # type: ignore[assignment]
     evictor: Evictor | None = None
+    is_plain: bool = False
+    """Whether trigger and evictor are the windows' own."""
     evicts_after: bool = False
     lateness_ms: int = 0
     late: OutputTag | None = None
@@ -434,14 +436,20 @@ class WindowNode(Node):
             "rows": self.input_schema.ddl(),
             "aggregates": _named(self.aggregates or {}),
             "accumulator": None if self.accumulator is None else type_ddl(self.accumulator),
-            "keeps rows": self.evictor is not None or self.folded is None,
-            "panes": [self.panes.mode, self.panes.has_info],
+            "keeps rows": self.folded is None or (self.evictor is not None and not self.is_counted),
+            "panes": [self.panes.mode, self.panes.has_info, self.panes.has_empty],
             "states": _declared(self.states),
         }
 
     @property
     def is_silent(self) -> bool:
         return not self.trigger.can_fire
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is built-in aggregates over windows of a number of rows, and nothing else."""
+        is_aggregated = self.aggregates is not None and self.process is None
+        return is_aggregated and self.is_plain and isinstance(self.assigner, CountWindows)
 
 
 @dataclass(frozen=True)

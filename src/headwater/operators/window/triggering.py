@@ -8,7 +8,8 @@ from typing import Any
 
 from headwater.descriptors import StateDeclaration
 from headwater.graph.nodes import WindowNode
-from headwater.operators.window.scope import Scope, ScopeTimers, scope_spread
+from headwater.operators.timers import StepTimers
+from headwater.operators.window.scope import Scope, scope_spread
 from headwater.state.memory import Cursor, KeyTable, open_states
 from headwater.triggers import Trigger, TriggerContext
 from headwater.windows import Window
@@ -17,7 +18,7 @@ from headwater.windows import Window
 class TriggerHost:
     """A trigger on one subtask."""
 
-    def __init__(self, node: WindowNode, step: str, scope_type: Any, timers: ScopeTimers) -> None:
+    def __init__(self, node: WindowNode, step: str, scope_type: Any, timers: StepTimers) -> None:
         self.trigger = copy.deepcopy(node.trigger)
         self._timers = timers
         self._cursor = Cursor()
@@ -41,7 +42,7 @@ class TriggerHost:
     def point(self, scope: Scope, window: Window) -> None:
         """Make a window the one that the trigger decides on."""
         self._cursor.entry = self._entries.entry(scope)
-        self._timers.scope = scope
+        self._timers.point(scope)
         self.context.key, self.context.window = scope[0], window
 
     def merge(self, merged: Scope, window: Window, parts: list[tuple[Scope, Window]]) -> None:
