@@ -22,6 +22,8 @@ from headwater.triggers import (
 )
 
 EVENT, PROCESSING = "event", "processing"
+_FEW_SLICES = 256
+"""Slices of a window that can be handled one by one; a slide that hardly divides the size makes thousands."""
 
 
 class Window(NamedTuple):
@@ -73,6 +75,16 @@ class SlicedAssigner(WindowAssigner):
     size_ms: int
     slice_ms: int
     offset_ms: int
+
+    @property
+    def slices(self) -> int:
+        """How many slices the largest window has."""
+        return self.size_ms // self.slice_ms
+
+    @property
+    def has_few_slices(self) -> bool:
+        """Whether it pays to keep rows by slices."""
+        return self.slices <= _FEW_SLICES
 
     def slice_of(self, timestamp: int) -> int:
         """Where the slice of a timestamp starts."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from window_program import in_windows
+
 import headwater as hw
 from headwater.testing import Harness
 
@@ -14,19 +16,28 @@ LATE = {side: hw.OutputTag(f"late_{side}", ROW) for side in ("left", "right")}
 
 
 def ways(case: dict[str, Any]) -> tuple[str, ...]:
-    """One row in an epoch, or all rows of an input that come one after the other."""
-    return "by row", "by batch"
+    """One row in an epoch, or all rows of an input that come one after the other; and pairs by columns where that can be.
+
+    Processing-time timers fire at the end of an epoch, so what they do is compared row by row. So are pairs by columns,
+    for late rows of an epoch update their window together.
+    """
+    is_clocked = "window" in case and (
+        "clock" in case["window"] or "processing" in (case["trigger"] or {}).get("kind", "")
+    )
+    by_columns = ("by columns",) if case["kind"] == "window_join" else ()
+    return ("by row", *by_columns) if is_clocked else ("by row", "by batch", *by_columns)
 
 
 def seen(case: dict[str, Any], way: str, flink: dict[str, Any]) -> dict[str, Any]:
     """What Flink emitted, as a way of running a case can tell it: what a batch led to belongs to its last row."""
     last = {step: steps[-1] for steps in _epochs(case, way) for step in steps}
-    return {output: [[last[step], *row] for step, *row in flink[output]] for output in ("fired", "late")}
+    told = {output: [[last[step], *row] for step, *row in flink[output]] for output in ("fired", "late")}
+    return told | {"fired": _ordered(told["fired"], way)}
 
 
 def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
     """What a case emits on Headwater, in the form that join_cases.py describes."""
-    harness = Harness(lambda left, right: _build(left, right, case), {"left": ROW, "right": ROW})
+    harness = Harness(lambda left, right: _BUILDS[case["kind"]](left, right, case, way), {"left": ROW, "right": ROW})
     fired: list[list[Any]] = []
     late: list[list[Any]] = []
     for steps in _epochs(case, way):
@@ -35,7 +46,12 @@ def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
         late += [
             [steps[-1], side, row.k, row.v, row.timestamp] for side, tag in LATE.items() for row in harness.take(tag)
         ]
-    return {"id": case["id"], "fired": fired, "late": late}
+    return {"id": case["id"], "fired": _ordered(fired, way), "late": late}
+
+
+def _ordered(fired: list[list[Any]], way: str) -> list[list[Any]]:
+    """By columns, pairs come in the order of slices of time; else as they came."""
+    return sorted(fired) if way == "by columns" else fired
 
 
 def _epochs(case: dict[str, Any], way: str) -> Iterator[list[int]]:
@@ -63,7 +79,7 @@ def _act(harness: Harness, actions: list[list[Any]]) -> None:
             harness.end()
 
 
-def _build(left: hw.Stream, right: hw.Stream, case: dict[str, Any]) -> hw.Stream:
+def _interval(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
     return left.key_by("k").interval_join(
         right.key_by("k"),
         between=(f"{case['lower']} ms", f"{case['upper']} ms"),
@@ -72,6 +88,24 @@ def _build(left: hw.Stream, right: hw.Stream, case: dict[str, Any]) -> hw.Stream
         late_left=LATE["left"] if case["late"] else None,
         late_right=LATE["right"] if case["late"] else None,
     )
+
+
+def _window_join(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
+    windowed = in_windows(left.join(right).where("k").equal_to("k"), case)
+    if way == "by columns":
+        return windowed.apply()
+    return windowed.apply(lambda one, other: (one.k, one.v, other.v), "k string, v bigint, v_right bigint")
+
+
+def _cogroup(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
+    def values(lefts: list[Any], rights: list[Any], ctx: hw.WindowContext) -> Iterator[Any]:
+        yield ctx.key, [row.v for row in lefts], [row.v for row in rights]
+
+    windowed = in_windows(left.cogroup(right).where("k").equal_to("k"), case)
+    return windowed.apply(values, "k string, v array<bigint>, v_right array<bigint>")
+
+
+_BUILDS = {"interval": _interval, "window_join": _window_join, "cogroup": _cogroup}
 
 
 def _shown(row: Any) -> list[Any]:

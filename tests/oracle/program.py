@@ -8,7 +8,10 @@ from typing import Any
 import join_program
 import window_program
 
-PROGRAMS: dict[str, ModuleType] = {"windows": window_program, "interval": join_program}
+PROGRAMS: dict[str, ModuleType] = {
+    "windows": window_program,
+    **dict.fromkeys(("interval", "window_join", "cogroup"), join_program),
+}
 
 
 def ways(case: dict[str, Any]) -> tuple[str, ...]:

@@ -46,13 +46,7 @@ def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
 
 def build(stream: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
     """The case's program."""
-    windowed = stream.key_by("k").window(_window(case["window"]))
-    if case["trigger"]:
-        windowed = windowed.trigger(_trigger(case["trigger"]))
-    if case["evictor"]:
-        windowed = windowed.evict(_evictor(case["evictor"]), after=case["evictor"]["after"])
-    if case["lateness"]:
-        windowed = windowed.allow_lateness(_ms(case["lateness"]))
+    windowed = in_windows(stream.key_by("k"), case)
     if case["late"]:
         windowed = windowed.late_to(LATE)
     function = case["function"]
@@ -61,6 +55,18 @@ def build(stream: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
     if way == "aggregate":
         return windowed.aggregate(Fold(function), accumulator="bigint", schema="result bigint")
     return windowed.agg(result=hw.count() if function == "count" else getattr(hw, function)("v"))
+
+
+def in_windows(stream: Any, case: dict[str, Any]) -> Any:
+    """What has a method `window`, in the case's windows, with its trigger, evictor and lateness."""
+    windowed = stream.window(_window(case["window"]))
+    if case["trigger"]:
+        windowed = windowed.trigger(_trigger(case["trigger"]))
+    if case["evictor"]:
+        windowed = windowed.evict(_evictor(case["evictor"]), after=case["evictor"]["after"])
+    if case["lateness"]:
+        windowed = windowed.allow_lateness(_ms(case["lateness"]))
+    return windowed
 
 
 def _window(spec: dict[str, Any]) -> Any:

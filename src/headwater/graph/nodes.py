@@ -26,7 +26,7 @@ from headwater.retry import Retry
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
-from headwater.windows import WindowAssigner
+from headwater.windows import SlicedAssigner, WindowAssigner
 
 
 @dataclass(frozen=True)
@@ -354,6 +354,16 @@ class Panes:
 
 
 @dataclass(frozen=True)
+class WindowInput:
+    """One of the two inputs whose rows meet in windows: its rows, how they are keyed, and what becomes of late ones."""
+
+    input_schema: Schema
+    key: Key
+    lateness_ms: int = 0
+    late: OutputTag | None = None
+
+
+@dataclass(frozen=True)
 class WindowNode(Node):
     """Windows over a keyed stream. One of `aggregates`, `reduce` and `aggregate` may stand before `process`."""
 
@@ -378,6 +388,8 @@ class WindowNode(Node):
     """What a firing gives in the end, before key, window and pane are put to it."""
     process: ProcessWindowFunction | None = None
     states: tuple[StateDeclaration, ...] = ()
+    sides: tuple[WindowInput, WindowInput] | None = None
+    """The two inputs that its rows come from, each as one column of them, in joins and co-groups."""
 
     def kept(self) -> dict[str, Any]:
         return {
@@ -394,6 +406,20 @@ class WindowNode(Node):
     @property
     def is_silent(self) -> bool:
         return not self.trigger.can_fire
+
+
+@dataclass(frozen=True)
+class WindowJoinNode(JoinNode):
+    """Pairs of rows that have a window in common."""
+
+    operation: ClassVar[str] = "window_join"
+    assigner: SlicedAssigner = None  # type: ignore[assignment]
+    lateness_ms: int = 0
+    late_left: OutputTag | None = None
+    late_right: OutputTag | None = None
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "windows": self.assigner.describe()}
 
 
 @dataclass(frozen=True)

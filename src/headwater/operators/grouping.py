@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
+Columns = Sequence[pa.Array | pa.ChunkedArray]
 _DENSE = 4
 """Codes are numbered anew by a table of all possible ones while it has at most so many places per row."""
 
@@ -26,7 +27,7 @@ class Groups:
         return len(self.first)
 
 
-def group(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, above: Codes | None = None) -> Groups:
+def group(columns: Columns, rows: int, above: Codes | None = None) -> Groups:
     """Rows with equal values are one group; nulls are equal. `above` are codes that come first in the groups' order."""
     codes = np.zeros(rows, np.int64) if above is None else above
     size = int(codes.max()) + 1 if rows else 0
@@ -36,6 +37,23 @@ def group(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, above: Codes
         values, count = _codes_of(column)
         codes, size = codes * count + values, size * count
     return _groups(codes, size)
+
+
+def stacked(parts: Sequence[Columns]) -> list[pa.ChunkedArray]:
+    """Columns end to end; those of one place have one type, whatever their names."""
+    return [pa.chunked_array([chunk for part in parts for chunk in _chunks(part[at])]) for at in range(len(parts[0]))]
+
+
+def among(columns: Columns, others: Sequence[Columns]) -> npt.NDArray[np.bool_]:
+    """For each row, whether its values are those of a row of the others."""
+    together = stacked([columns, *others])
+    codes = group(together, len(together[0])).codes
+    rows = len(columns[0])
+    return np.isin(codes[:rows], codes[rows:])
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return column.chunks or [pa.array([], column.type)] if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _codes_of(column: pa.Array | pa.ChunkedArray) -> tuple[Codes, int]:

@@ -11,6 +11,7 @@ from headwater.operators.contract import Combiner, Operator, StatelessOperator
 from headwater.operators.join.interval import IntervalJoinOperator
 from headwater.operators.join.regular import RegularJoinOperator
 from headwater.operators.join.temporal import TemporalJoinOperator
+from headwater.operators.join.window import WindowJoinOperator
 from headwater.operators.lookup_join import LookupJoinOperator
 from headwater.operators.map_async import MapAsyncOperator
 from headwater.operators.process import KeyedProcessOperator
@@ -36,6 +37,7 @@ _STATEFUL: dict[str, Callable[..., Operator]] = {
     "running": RunningOperator,
     "temporal_join": TemporalJoinOperator,
     "window": window_operator,
+    "window_join": WindowJoinOperator,
 }
 _STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "map": MapOperator,

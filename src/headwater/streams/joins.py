@@ -31,6 +31,7 @@ def add_interval_join(
     """Two streams joined by key and by how far apart their times are."""
     left._check_meets(right, name)
     check_keyed(left, right, name)
+    check_has_watermarks(left, right, name)
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise GraphError.bad_argument(name, "needs two bounds", between, "write between=('-5 s', '10 s')")
     lower, upper = (duration_ms(bound, what=f"a bound of {name}", negative=True) for bound in between)

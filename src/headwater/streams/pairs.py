@@ -104,6 +104,6 @@ def _moving(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
     return tuple(edge if edge.exchange.moves else dataclasses.replace(edge, exchange=evenly) for edge in edges)
 
 
-def _plain(key: Key) -> list[pa.DataType]:
-    """The types of a key without names, which need not be the same."""
-    return [field.type for field in key.type] if pa.types.is_struct(key.type) else [key.type]
+def _plain(key: Key) -> pa.DataType | list[pa.DataType]:
+    """The type of a key, or the types of its parts without their names, which need not be the same."""
+    return [field.type for field in key.type] if pa.types.is_struct(key.type) else key.type

@@ -12,7 +12,7 @@ from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
 from headwater.descriptors import MapState
 from headwater.durations import Duration
-from headwater.errors import GraphError, SchemaError, StateError
+from headwater.errors import GraphError, SchemaError
 from headwater.expressions import compile_select, compile_where
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import (
@@ -34,12 +34,13 @@ from headwater.graph.nodes import (
     WhereNode,
 )
 from headwater.retry import Retry
-from headwater.schema import Schema, SchemaLike, parse_type
-from headwater.state.keys import is_key_type
+from headwater.schema import Schema, SchemaLike
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
+from headwater.streams.keying import KeyPart, key_of
 from headwater.streams.lookup_join import Cache, LookupJoin, On
 from headwater.streams.map_async import async_settings
+from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
 
@@ -194,31 +195,12 @@ class Stream:
             edges += other._edges
         return Stream(self._env, edges, self.schema)
 
-    def key_by(self, *key: str | Callable[[Any], Any], type: str | None = None) -> KeyedStream:  # noqa: A002
+    def key_by(self, *key: KeyPart, type: str | None = None) -> KeyedStream:  # noqa: A002
         """Key the stream by columns, or by a function together with the DDL type of its result.
 
         `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
         """
-        columns = tuple(k for k in key if isinstance(k, str))
-        functions = [k for k in key if not isinstance(k, str)]
-        if not key or (functions and (columns or len(functions) > 1)):
-            raise GraphError.bad_argument("key_by", "needs column names or one function", key, "write key_by('user')")
-        if functions:
-            if type is None:
-                raise GraphError.bad_argument(
-                    "key_by",
-                    "needs the type of a function's result",
-                    functions[0],
-                    "add type='string' or another DDL type",
-                )
-            spec = Key((), _callable("key_by", functions[0]), parse_type(type))
-        else:
-            fields = [self.schema.field(column) for column in columns]
-            dtype = fields[0].type if len(fields) == 1 else pa.struct([pa.field(f.name, f.type) for f in fields])
-            spec = Key(columns, None, dtype)
-        if not is_key_type(spec.type):
-            raise StateError.bad_key_type("key_by", spec.type)
-        return self._keyed(Exchange("key", spec), spec)
+        return self._by_key(key_of(self.schema, key, type, "key_by"))
 
     @overload
     def connect(self, other: Stream) -> ConnectedStreams: ...
@@ -246,6 +228,34 @@ class Stream:
             return BroadcastConnectedStreams(self, other)
         self._check_meets(other, "connect")
         return ConnectedStreams(self, other)
+
+    def join(self, other: Stream) -> JoinedStreams:
+        """Pairs of rows of this stream and another that have a key and a window in common.
+
+        >>> env = Environment("doc", engine="local")
+        >>> times = hw.Watermarks.monotonous("t")
+        >>> orders = env.from_rows([(1, "ann", 10)], "id long, user string, t long", times, name="orders")
+        >>> visits = env.from_rows([("ann", "/home", 12)], "user string, page string, t long", times, name="visits")
+        >>> pairs = orders.join(visits).where("user").equal_to("user").window(hw.tumbling("1 s"))
+        >>> pairs.apply(lambda order, visit: (order.id, visit.page), "id long, page string").collect()
+        [Row(id=1, page='/home')]
+        """
+        self._check_meets(other, "join")
+        return JoinedStreams(self, other)
+
+    def cogroup(self, other: Stream) -> CoGroupedStreams:
+        """The rows of this stream and of another by key and window, also where one of them has none.
+
+        >>> env = Environment("doc", engine="local")
+        >>> times = hw.Watermarks.monotonous("t")
+        >>> ordered = env.from_rows([("ann", 10), ("bob", 11)], "user string, t long", times, name="ordered")
+        >>> paid = env.from_rows([("ann", 12)], "user string, t long", times, name="paid")
+        >>> groups = ordered.cogroup(paid).where("user").equal_to("user").window(hw.tumbling("1 s"))
+        >>> groups.apply(lambda o, p, ctx: [(ctx.key, len(o) - len(p))], "user string, open int").collect()
+        [Row(user='ann', open=0), Row(user='bob', open=1)]
+        """
+        self._check_meets(other, "cogroup")
+        return CoGroupedStreams(self, other)
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
@@ -307,6 +317,9 @@ class Stream:
 
     def _or_same(self, schema: SchemaLike | None) -> Schema:
         return self.schema if schema is None else Schema.of(schema)
+
+    def _by_key(self, key: Key) -> KeyedStream:
+        return self._keyed(Exchange("key", key), key)
 
     def _keyed(self, exchange: Exchange, key: Key) -> KeyedStream:
         from headwater.streams.keyed import KeyedStream  # which is itself a stream

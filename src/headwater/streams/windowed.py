@@ -2,90 +2,41 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
-from headwater.descriptors import ReducingState, declared_states
-from headwater.durations import Duration, duration_ms
+from headwater.descriptors import declared_states
 from headwater.errors import GraphError
-from headwater.evictors import Evictor
 from headwater.functions import AggregateFunction, OutputTag, ProcessWindowFunction
 from headwater.graph.nodes import Panes, WindowNode
 from headwater.schema import Schema, SchemaLike, parse_type
-from headwater.triggers import Trigger, checked
-from headwater.windows import EVENT, WindowAssigner
+from headwater.streams.windowing import Windowing
+from headwater.windows import WindowAssigner
 
 if TYPE_CHECKING:
     from headwater.streams.keyed import KeyedStream
     from headwater.streams.stream import Step
 
-LATE_COLUMNS = {
-    "window_start": pa.timestamp("us", "UTC"),
-    "window_end": pa.timestamp("us", "UTC"),
-    "late_by_ms": pa.int64(),
-}
-"""What the side output of late rows may show besides their own fields."""
 _MODES = ("accumulating", "discarding", "retracting")
 
 
-class WindowedStream:
+class WindowedStream(Windowing):
     """The windows of a stream. Say how they work, then what to compute; each call gives a new handle."""
 
     def __init__(self, stream: KeyedStream, assigner: WindowAssigner) -> None:
-        if not isinstance(assigner, WindowAssigner):
-            raise GraphError.bad_argument("window", "needs windows", assigner, "write window(hw.tumbling('10 s'))")
-        self._stream, self._assigner = stream, assigner
-        self._trigger: Trigger | None = None
-        self._evictor, self._evicts_after = assigner.default_evictor(), False
-        self._lateness_ms = 0
+        super().__init__(stream.schema, assigner)
+        self._stream = stream
         self._late: OutputTag | None = None
         self._panes = Panes()
 
     # -- how they work ----------------------------------------------------------------------------------------------
 
-    def trigger(self, trigger: Trigger) -> WindowedStream:
-        """Fire as the trigger says instead of at the window's end."""
-        trigger = checked(trigger, "trigger")
-        if self._assigner.merges:
-            self._check_merges(trigger)
-        return self._with(_trigger=trigger)
-
-    def evict(self, evictor: Evictor, *, after: bool = False) -> WindowedStream:
-        """Let elements leave when the window fires, before or after the function sees them."""
-        if not isinstance(evictor, Evictor):
-            raise GraphError.bad_argument("evict", "needs a hw.Evictor", evictor, "use one of hw.evictors")
-        return self._with(_evictor=evictor, _evicts_after=after)
-
-    def allow_lateness(self, lateness: Duration) -> WindowedStream:
-        """Keep windows for so long after their end: late rows update them, and each update fires."""
-        if self._assigner.domain != EVENT:
-            raise GraphError.bad_argument(
-                "allow_lateness", "needs windows in event time", self._assigner.describe(), "leave it out"
-            )
-        return self._with(_lateness_ms=duration_ms(lateness, what="the allowed lateness"))
-
     def late_to(self, tag: OutputTag) -> WindowedStream:
         """Send rows that are too late to a side output: its fields are the row's, and window_start, window_end, late_by_ms."""
-        if self._assigner.domain != EVENT:
-            raise GraphError.bad_argument(
-                "late_to",
-                "needs windows in event time: in processing time nothing is late",
-                self._assigner.describe(),
-                "leave it out",
-            )
-        known = {f.name: f.type for f in self._stream.schema.arrow} | LATE_COLUMNS
-        for field in tag.schema.arrow:
-            if known.get(field.name) != field.type:
-                raise GraphError.bad_argument(
-                    "late_to",
-                    "needs a tag whose fields are the row's, or window_start and window_end timestamp, late_by_ms bigint",
-                    f"{field.name} {field.type}",
-                    f"choose from {', '.join(known)}",
-                )
+        self._check_late(tag, self._stream.schema, "late_to")
         return self._with(_late=tag)
 
     def panes(self, mode: str, *, info: bool = False, empty: bool = False) -> WindowedStream:
@@ -153,29 +104,6 @@ class WindowedStream:
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
-    def _with(self, **settings: Any) -> WindowedStream:
-        other = copy.copy(self)
-        vars(other).update(settings)
-        return other
-
-    def _check_merges(self, trigger: Trigger) -> None:
-        """A trigger of windows that merge must say that it can, and keep only what can be combined."""
-        name = type(trigger).__name__.removeprefix("_")
-        if not trigger.can_merge:
-            raise GraphError.bad_argument(
-                "trigger", "needs a trigger that can merge, for windows that do", name, "use one with can_merge"
-            )
-        for state in trigger.states(self._stream.schema, "trigger"):
-            if not isinstance(state, ReducingState):
-                raise GraphError.bad_argument(
-                    "trigger",
-                    "needs a trigger that keeps reducing states only, for windows that merge",
-                    f"{name}.{state.attribute} is a {type(state).__name__}",
-                    "declare it as hw.ReducingState",
-                )
-        for part in trigger.parts():
-            self._check_merges(part)
-
     def _add(
         self,
         name: str,
@@ -185,11 +113,7 @@ class WindowedStream:
         **settings: Any,
     ) -> Step:
         stream, assigner = self._stream, self._assigner
-        trigger = self._trigger or assigner.default_trigger()
-        if self._trigger is None and not trigger.can_fire:
-            raise GraphError.bad_argument(
-                name, "needs a trigger: these windows have no end", assigner.describe(), "add .trigger(...)"
-            )
+        trigger = self._firing(name)
         if self._panes.has_empty and "reduce" in settings:
             raise GraphError.bad_argument(
                 name, "has no value for a pane without rows", "panes(..., empty=True)", "use agg or aggregate instead"
@@ -232,12 +156,11 @@ class WindowedStream:
 
     def _result_schema(self, value: Schema, name: str, *, is_plain: bool, is_row: bool) -> Schema:
         """The key, the window, what was computed, and what panes add."""
-        moment = pa.timestamp("us", "UTC")
         fields: list[pa.Field] = []
         if not is_plain and not is_row:
             fields += self._stream._key_fields()
-        if not is_plain and self._assigner.is_bounded:
-            fields += [pa.field("window_start", moment), pa.field("window_end", moment)]
+        if not is_plain:
+            fields += self._window_fields()
         fields = [*value.arrow, *fields] if is_row else [*fields, *value.arrow]
         if self._panes.has_info and not is_plain:
             fields += [pa.field("pane_kind", pa.string()), pa.field("pane_index", pa.int32())]

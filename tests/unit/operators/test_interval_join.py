@@ -212,3 +212,31 @@ def test_a_row_without_event_time_is_an_error() -> None:
     harness = Harness(joined(0, 5), INPUTS)
     with pytest.raises(hw.RowError, match="event time"):
         harness.push(("a", 1), to="left")
+
+
+def test_columns_may_have_any_name() -> None:
+    inputs = {"left": "id long, op string", "right": "id long, time long, marked string"}
+
+    def build(left: hw.Stream, right: hw.Stream) -> hw.Stream:
+        return left.key_by("id").interval_join(right.key_by("id"), between=("-5 ms", "5 ms"))
+
+    harness = Harness(build, inputs)
+    harness.push((1, "x"), at=1, to="left")
+    harness.push((2, 3, "y"), at=2, to="right")
+    harness = Harness.restore(build, inputs, harness.snapshot())
+    harness.push((1, 4, "z"), at=3, to="right")
+    assert harness.take() == [(1, "x", 4, "z")]
+
+
+def test_a_key_of_several_columns_meets_a_function_that_gives_them_together() -> None:
+    inputs = {"left": "a string, b long", "right": "c string, d long"}
+
+    def build(left: hw.Stream, right: hw.Stream) -> hw.Stream:
+        keyed = left.key_by(lambda row: (row.a, row.b), type="struct<x:string,y:bigint>")
+        return keyed.interval_join(right.key_by("c", "d"), between=("-5 ms", "5 ms"))
+
+    harness = Harness(build, inputs, parallelism=2)
+    for row in (("a", 1), ("a", 2), ("a", None), (None, None)):
+        harness.push(row, at=1, to="left")
+        harness.push(row, at=2, to="right")
+    assert sorted(harness.take()) == [("a", 1, "a", 1), ("a", 2, "a", 2)]

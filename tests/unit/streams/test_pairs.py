@@ -35,3 +35,9 @@ def test_a_live_source_without_watermarks_is_refused_by_name_and_side(env: hw.En
 
 def test_input_that_ends_needs_no_watermarks(env: hw.Environment, tmp_path: Path) -> None:
     check_has_watermarks(env.from_rows([], SCHEMA), live(env, tmp_path, "timed", TIMED), "match")
+
+
+def test_an_interval_join_needs_watermarks(env: hw.Environment, tmp_path: Path) -> None:
+    timed, plain = live(env, tmp_path, "timed", TIMED).key_by("k"), live(env, tmp_path, "plain", None).key_by("k")
+    with pytest.raises(hw.GraphError, match="'plain' without watermarks on the right side"):
+        timed.interval_join(plain, between=("0 s", "1 s"))

@@ -80,13 +80,20 @@ def keyed_rows(batch: Batch, key: Key) -> Batch:
 
 def keys_in(rows: pa.Table, names: list[str]) -> JoinKeys:
     """The keys of rows that have them among their columns."""
-    return JoinKeys.of([flat(rows.column(name)) for name in names])
+    return JoinKeys.of([flat(column) for column in key_columns(rows, names)])
+
+
+def key_columns(rows: pa.Table, names: list[str]) -> list[pa.ChunkedArray]:
+    """The columns of rows that make their key; a struct is taken apart, as the other side may have its parts as columns."""
+    columns = [rows.column(name) for name in names]
+    is_struct = len(columns) == 1 and pa.types.is_struct(columns[0].type)
+    return columns[0].flatten() if is_struct else columns
 
 
 def are_equal(keys: JoinKeys, at: npt.NDArray[np.int64], rows: pa.Table, names: list[str]) -> npt.NDArray[np.bool_]:
     """Whether the keys at these places are those of the rows, one by one: hashes may be equal by chance."""
     places = pa.array(at)
     equal = np.ones(len(at), np.bool_)
-    for ours, name in zip(keys.arrays, names, strict=True):
-        equal &= equal_values(ours.take(places), flat(rows.column(name)))
+    for ours, theirs in zip(keys.arrays, key_columns(rows, names), strict=True):
+        equal &= equal_values(ours.take(places), flat(theirs))
     return equal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from headwater.operators.join.contents import hash_rows
 from headwater.state.keys import Hashes
 
 Places = npt.NDArray[np.int64]
+CHUNK_PAIRS = 1 << 18
+"""About so many pairs are made at a time; bounds memory when a key has many rows."""
 
 
 class End(NamedTuple):
@@ -186,3 +189,14 @@ def expand(begin: Places, end: Places) -> tuple[Places, Places]:
     probes = np.repeat(np.arange(len(counts)), counts)
     before = np.cumsum(counts) - counts
     return probes, np.arange(int(counts.sum())) + np.repeat(begin - before, counts)
+
+
+def chunks(counts: Places) -> Iterator[tuple[int, int]]:
+    """Ranges of probes with about so many pairs each; a single probe is not divided."""
+    total = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + CHUNK_PAIRS, side="right")))
+        yield first, last
+        first = last

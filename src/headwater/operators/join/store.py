@@ -17,13 +17,11 @@ import pyarrow as pa
 from headwater.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
-from headwater.operators.join.run import Columns, End, Places, Probes, Run, expand, merged
+from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged
 from headwater.state.table import PUT, REMOVE
 
 MARK, UNMARK = 3, 4
 """What a row of a change table does, besides putting and removing: set or take back the mark of a row."""
-_CHUNK_PAIRS = 1 << 18
-"""About so many pairs are made at a time; bounds memory when a key has many rows."""
 _NOWHERE = np.empty(0, np.int64)
 _HEADING = [
     pa.field("@op", pa.int8()),
@@ -101,7 +99,7 @@ class RowStore:
         counts = np.zeros(len(keys), np.int64)
         for begin, end in ranges:
             counts += end - begin
-        for first, last in _chunks(counts):
+        for first, last in chunks(counts):
             parts = []
             for run, (begin, end) in zip(self._runs, ranges, strict=True):
                 probes, places = expand(begin[first:last], end[first:last])
@@ -313,17 +311,6 @@ class RowStore:
 
     def __len__(self) -> int:
         return self._alive
-
-
-def _chunks(counts: Places) -> Iterator[tuple[int, int]]:
-    """Ranges of probes with about so many pairs each; a single probe is not divided."""
-    total = np.cumsum(counts)
-    first = 0
-    while first < len(counts):
-        before = int(total[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(total, before + _CHUNK_PAIRS, side="right")))
-        yield first, last
-        first = last
 
 
 def _stretches(ops: npt.NDArray[np.int8]) -> Iterator[tuple[int, int, int]]:

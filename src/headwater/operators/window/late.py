@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from headwater.batch import MAX_TIMESTAMP, Batch, Timestamps, timestamp_array
+from headwater.functions import OutputTag
 from headwater.graph.nodes import WindowNode
-from headwater.rows import UTC, encode_rows
-from headwater.windows import Window
+from headwater.rows import UTC, Row, decode, encode_rows, make_rows
+from headwater.schema import Schema
+from headwater.windows import SlicedAssigner, Window
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 
 WINDOW_START, WINDOW_END, LATE_BY_MS = "window_start", "window_end", "late_by_ms"
 
 
-class LateRows:
-    """The late rows of a step in a call."""
+class WindowedInput(Protocol):
+    """Rows that go into windows, and what becomes of late ones."""
 
-    def __init__(self, node: WindowNode, step: str) -> None:
-        self._tag, self._step, self._names = node.late, step, node.input_schema.names
-        self._lateness_ms = node.lateness_ms
+    @property
+    def input_schema(self) -> Schema: ...
+
+    @property
+    def lateness_ms(self) -> int: ...
+
+    @property
+    def late(self) -> OutputTag | None: ...
+
+
+class LateRows:
+    """The late rows of an input in a call."""
+
+    def __init__(self, rows: WindowedInput, step: str) -> None:
+        self._tag, self._step, self._names = rows.late, step, rows.input_schema.names
+        self._lateness_ms = rows.lateness_ms
         self._rows: list[Any] = []
         self._times: list[int | None] = []
         self._dropped = 0
@@ -51,23 +68,69 @@ class LateRows:
         """Count the late ones of rows that go nowhere."""
         self.count_dropped(int(np.count_nonzero(timestamps <= watermark_ms - self._lateness_ms)))
 
+    def add_rows(
+        self,
+        batch: Batch,
+        row: type[Row],
+        are_gone: npt.NDArray[np.bool_],
+        assigner: SlicedAssigner,
+        watermark_ms: int,
+    ) -> None:
+        """The rows of a batch that are in no window."""
+        if self._tag is None:
+            self.drop(batch.timestamps[are_gone], watermark_ms)
+            return
+        gone = batch.take(np.flatnonzero(are_gone))
+        rows = make_rows(row, [decode(column) for column in gone.table.columns])
+        for values, timestamp in zip(rows, gone.timestamps.tolist(), strict=True):
+            windows = assigner.windows_of_slice(assigner.slice_of(timestamp))
+            self.add(values, timestamp, windows[-1] if windows else None, watermark_ms)
+
     def count_dropped(self, rows: int) -> None:
         """Count late rows that go nowhere."""
         self._dropped += rows
 
-    def take(self) -> tuple[str, Batch] | None:
-        """The rows for the side output since the last call."""
+    def take(self) -> Iterator[tuple[str, Batch]]:
+        """The rows for the side output since the last call, if any."""
         if not self._rows or self._tag is None:
-            return None
+            return
         table = encode_rows(self._rows, self._tag.schema.arrow, f"{self._step}[{self._tag.name}]")
         batch = Batch(table, timestamp_array(self._times))
         self._rows, self._times = [], []
-        return self._tag.name, batch
+        yield self._tag.name, batch
 
     def take_dropped(self) -> int:
         """How many rows were dropped since the last call."""
         dropped, self._dropped = self._dropped, 0
         return dropped
+
+
+class LateSides:
+    """The late rows of a step whose rows come from two inputs, each as one column of them."""
+
+    def __init__(self, left: LateRows, right: LateRows) -> None:
+        self._left, self._right = left, right
+
+    def add(self, row: Any, timestamp: int, window: Window | None, watermark_ms: int) -> None:
+        """As `LateRows.add`, for the side that the row is of."""
+        if row.left is not None:
+            self._left.add(row.left, timestamp, window, watermark_ms)
+        else:
+            self._right.add(row.right, timestamp, window, watermark_ms)
+
+    def take(self) -> Iterator[tuple[str, Batch]]:
+        """The rows for the side outputs since the last call."""
+        yield from self._left.take()
+        yield from self._right.take()
+
+    def take_dropped(self) -> int:
+        """How many rows were dropped since the last call."""
+        return self._left.take_dropped() + self._right.take_dropped()
+
+
+def late_rows(node: WindowNode, step: str) -> LateRows | LateSides:
+    """The late rows of a window step."""
+    return LateRows(node, step) if node.sides is None else LateSides(*(LateRows(side, step) for side in node.sides))
 
 
 def _moment(millis: int) -> dt.datetime:

@@ -28,7 +28,7 @@ from headwater.operators.window.contents import (
     aggregate_rows,
     fold_rows,
 )
-from headwater.operators.window.late import LateRows
+from headwater.operators.window.late import late_rows
 from headwater.operators.window.panes import Cleared, Event, Firing, Merged, PaneBook
 from headwater.operators.window.scope import Scope, ScopeTimers, scope_of, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
@@ -58,7 +58,7 @@ class WindowOperator:
         self._contents: Contents = _contents(node, step)
         self._bursts = bursts_of(node, step)
         self._book = PaneBook(node, step)
-        self._late = LateRows(node, step)
+        self._late = late_rows(node, step)
         self._open_states(scope)
         self._context = WindowContext()
         self._context.timers = self._timers
@@ -297,9 +297,8 @@ class WindowOperator:
             emit(None, batch)
         for tag, side in side_batches(self._side, self._node.outputs, self._step):
             emit(tag, side)
-        late = self._late.take()
-        if late is not None:
-            emit(*late)
+        for tag, late in self._late.take():
+            emit(tag, late)
 
     # -- the end of windows -----------------------------------------------------------------------------------------
 

@@ -6,21 +6,20 @@ of the general operator, except that several updates of a window in one epoch co
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
+from headwater.batch import Batch
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Emit, StepTime
-from headwater.operators.grouping import group
+from headwater.operators.grouping import among, group
 from headwater.operators.window.late import LateRows
+from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
 from headwater.operators.window.slicing import Sliced, Slicer, flat
-from headwater.rows import Row, decode
+from headwater.rows import Row
 from headwater.state.table import StateTable
 from headwater.windows import SlicedAssigner, Window
 
@@ -34,37 +33,32 @@ class SlicedWindowOperator:
         self._assigner = node.assigner
         self._slicer = Slicer(node, step)
         self._aggregation, self._keys = self._slicer.aggregation, self._slicer.keys
-        self._slices = SliceTable(self._slicer.schema, self._merge, self._expect)
+        self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
+        self._slices = SliceTable(self._slicer.schema, self._merge, self._schedule.expect)
         self._late = LateRows(node, step)
         self.needs_order = not self._slicer.is_in_any_order
-        self.reset()
 
     def reset(self) -> None:
         self._slices.clear_all()
-        self._watermark_ms = MIN_TIMESTAMP
-        """Up to where windows have fired."""
-        self._to_fire: list[tuple[int, int, int]] = []
-        self._expected: set[Window] = set()
-        self._to_drop: list[tuple[int, int]] = []
+        self._schedule.reset()
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         starts = self._slicer.starts(batch.timestamps)
-        is_open = self._are_open(starts, time.watermark_ms)
+        is_open = self._schedule.are_open(starts, time.watermark_ms)
         if not is_open.all():
-            self._take_late(batch, starts, is_open, time.watermark_ms)
+            self._late.add_rows(batch, self._row, ~is_open, self._assigner, time.watermark_ms)
             batch, starts = batch.take(np.flatnonzero(is_open)), starts[is_open]
         if len(batch):
             self._add(self._slicer.slice(batch, starts), time.watermark_ms, emit)
-        late = self._late.take()
-        if late is not None:
-            emit(*late)
+        for tag, late in self._late.take():
+            emit(tag, late)
 
     def process_combined(self, batch: Batch, time: StepTime, emit: Emit) -> int:
         sliced = self._slicer.merge(batch)
         rows = int(sliced.rows.sum())
-        is_open = self._are_open(sliced.starts, time.watermark_ms)
+        is_open = self._schedule.are_open(sliced.starts, time.watermark_ms)
         if not is_open.all():
             self._late.count_dropped(int(sliced.rows[~is_open].sum()))
             kept = np.flatnonzero(is_open)
@@ -73,20 +67,6 @@ class SlicedWindowOperator:
             self._add(sliced, time.watermark_ms, emit)
         return rows
 
-    def _are_open(self, starts: Timestamps, watermark_ms: int) -> npt.NDArray[np.bool_]:
-        """Whether a slice is part of a window that is not gone; a row between windows is in none."""
-        open_starts = [s for s in np.unique(starts).tolist() if self._dropped_at(s) > watermark_ms]
-        return np.isin(starts, np.array(open_starts, np.int64))
-
-    def _take_late(self, batch: Batch, starts: Timestamps, is_open: Any, watermark_ms: int) -> None:
-        if self._node.late is None:
-            self._late.drop(batch.timestamps[~is_open], watermark_ms)
-            return
-        for at in np.flatnonzero(~is_open).tolist():
-            windows = self._assigner.windows_of_slice(int(starts[at]))
-            row = self._row(*(decode(column.slice(at, 1))[0] for column in batch.table.columns))
-            self._late.add(row, int(batch.timestamps[at]), windows[-1] if windows else None, watermark_ms)
-
     def _add(self, sliced: Sliced, watermark_ms: int, emit: Emit) -> None:
         order = np.unique(sliced.starts)
         bounds = [*np.searchsorted(sliced.starts, order).tolist(), len(sliced.starts)]
@@ -94,44 +74,21 @@ class SlicedWindowOperator:
         for place, start in enumerate(order.tolist()):
             part = sliced.table.slice(bounds[place], bounds[place + 1] - bounds[place])
             self._slices.add(start, part)
-            for window in self._assigner.windows_of_slice(start):
-                if window.last <= watermark_ms < self._cleanup_time(window):
-                    touched.setdefault(window, []).append(part)
+            for window in self._schedule.fired(start, watermark_ms):
+                touched.setdefault(window, []).append(part)
         for window in sorted(touched, key=lambda w: (w.end, w.start)):
             self._emit([(window, self._content(window, touched[window]))], emit)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
-        fired: list[tuple[Window, pa.Table]] = []
-        while self._to_fire and self._to_fire[0][0] <= time.watermark_ms:
-            last, start, end = heapq.heappop(self._to_fire)
-            window = Window(start, end)
-            self._expected.discard(window)
-            if last > self._watermark_ms:
-                fired.append((window, self._content(window, None)))
-        self._watermark_ms = max(self._watermark_ms, time.watermark_ms)
-        self._emit(fired, emit)
-        while self._to_drop and self._to_drop[0][0] <= time.watermark_ms:
-            self._slices.remove(heapq.heappop(self._to_drop)[1])
+        fired = self._schedule.fire(time.watermark_ms)
+        self._emit([(window, self._content(window, None)) for window in fired], emit)
+        for start in self._schedule.drop(time.watermark_ms):
+            self._slices.remove(start)
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         """These windows do not know processing time."""
-
-    def _expect(self, start: int) -> None:
-        """A slice is new: its windows are to fire, and it is to be dropped."""
-        for window in self._assigner.windows_of_slice(start):
-            if window not in self._expected:
-                self._expected.add(window)
-                heapq.heappush(self._to_fire, (window.last, window.start, window.end))
-        heapq.heappush(self._to_drop, (self._dropped_at(start), start))
-
-    def _dropped_at(self, start: int) -> int:
-        windows = self._assigner.windows_of_slice(start)
-        return self._cleanup_time(windows[-1]) if windows else MIN_TIMESTAMP
-
-    def _cleanup_time(self, window: Window) -> int:
-        return min(window.last + self._node.lateness_ms, MAX_TIMESTAMP)
 
     # -- results ----------------------------------------------------------------------------------------------------
 
@@ -139,7 +96,8 @@ class SlicedWindowOperator:
         """The accumulators of a window by key; of the keys in `touched` only, if given."""
         tables = [t for start in self._assigner.slices_of_window(window) for t in self._slices.tables(start)]
         if touched is not None and self._keys:
-            tables = [_only(table, touched, len(self._keys)) for table in tables]
+            wanted = [table.columns[: len(self._keys)] for table in touched]
+            tables = [t.filter(pa.array(among(t.columns[: len(self._keys)], wanted))) for t in tables]
         tables = [table for table in tables if len(table)]
         return self._merge(tables) if len(tables) > 1 else tables[0]
 
@@ -177,15 +135,7 @@ class SlicedWindowOperator:
         return {"late_dropped": self._late.take_dropped()}
 
     def meta(self) -> dict[str, Any]:
-        return {"watermark_ms": self._watermark_ms}
+        return {"watermark_ms": self._schedule.watermark_ms}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
-        self._watermark_ms = meta["watermark_ms"]
-
-
-def _only(table: pa.Table, touched: list[pa.Table], width: int) -> pa.Table:
-    """The rows of a table whose keys are in one of the others."""
-    together = pa.concat_tables([*(t.select(range(width)) for t in touched), table.select(range(width))])
-    codes = group(together.columns, len(together)).codes
-    wanted = codes[: len(together) - len(table)]
-    return table.filter(pa.array(np.isin(codes[len(wanted) :], wanted)))
+        self._schedule.watermark_ms = meta["watermark_ms"]

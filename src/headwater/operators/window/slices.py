@@ -1,4 +1,4 @@
-"""The state of sliced windows: per slice of time, tables of accumulators by key.
+"""The state of sliced windows: per slice of time, tables of accumulators by key, or of rows.
 
 An epoch adds one table to each slice it touches, and that table is also what the changelog gets: no key is looked up.
 Tables of a slice are merged when the newer ones have grown as large as the oldest. That depends only on the tables that
@@ -18,7 +18,7 @@ from headwater.state.table import PUT, REMOVE
 _HEADING = ("@op", "@slice", "@run")
 """Columns beside those of the slices; users' names do not start so."""
 Merge = Callable[[list[pa.Table]], pa.Table]
-"""Makes one table, with one row for each key, of several."""
+"""Makes one table of several: with one row for each key, or with all their rows."""
 
 
 class SliceTable:
@@ -45,7 +45,7 @@ class SliceTable:
         return self._slices.get(start, [])
 
     def add(self, start: int, table: pa.Table) -> None:
-        """Add a table with one row for each of its keys."""
+        """Add a table to a slice."""
         self._added.setdefault(start, []).append(table)
         self._put(start, table)
 

@@ -9,17 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.aggregates import Aggregate
-from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps
-from headwater.errors import RowError
+from headwater.batch import Batch, Timestamps
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Groups, group
 from headwater.operators.keys import key_arrays
+from headwater.operators.window.schedule import slice_starts
 from headwater.triggers import EventTimeTrigger
 from headwater.windows import SlicedAssigner, Sliding, WindowAssigner
 
-_MAX_SLICES = 256
-"""Slices of a window; a slide that hardly divides the size would make thousands."""
 _ROWS = "@rows"
 """The column, of a combined batch, with the number of rows in each accumulator."""
 _SAMPLE_ROWS, _PAYS = 4096, 4
@@ -35,10 +33,9 @@ def is_sliced(node: WindowNode) -> bool:
     """Whether a window step can be computed by slices, which do not keep the order of arrival among each other."""
     if not isinstance(node.assigner, SlicedAssigner) or node.aggregates is None:
         return False
-    slices = node.assigner.size_ms // node.assigner.slice_ms
     return (
-        slices <= _MAX_SLICES
-        and (slices == 1 or is_in_any_order(node.aggregates))
+        node.assigner.has_few_slices
+        and (node.assigner.slices == 1 or is_in_any_order(node.aggregates))
         and type(node.trigger) is EventTimeTrigger
         and node.evictor is None
         and node.process is None
@@ -77,9 +74,7 @@ class Slicer:
 
     def starts(self, timestamps: Timestamps) -> Timestamps:
         """Where the slice of each row starts."""
-        if len(timestamps) and timestamps.min() == MIN_TIMESTAMP:
-            raise RowError.no_event_time(self._step)
-        return timestamps - (timestamps - self._assigner.offset_ms) % self._assigner.slice_ms
+        return slice_starts(self._assigner, timestamps, self._step)
 
     def groups(self, batch: Batch, starts: Timestamps) -> Groups:
         """The rows by slice and key, slices in order."""

@@ -1,0 +1,193 @@
+"""The join of two inputs over tumbling, sliding and cumulating windows in event time, by columns.
+
+Rows are kept as they came, one table for each slice, epoch and side. A window that fires has its rows matched by key all at
+once. The results are those of the general operator, except that several updates of a key's window in one epoch come out as
+one, and that rows come in the order of slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.batch import Batch
+from headwater.graph.nodes import WindowInput, WindowJoinNode
+from headwater.operators.contract import Emit, StepTime, TwoInputs
+from headwater.operators.grouping import Codes, Columns, among, group, stacked
+from headwater.operators.join.keys import key_columns, key_names, keyed_rows, stored_schema
+from headwater.operators.join.run import chunks, expand
+from headwater.operators.window.late import LateRows
+from headwater.operators.window.schedule import SliceSchedule
+from headwater.operators.window.slices import SliceTable
+from headwater.rows import Row
+from headwater.state.table import StateTable
+from headwater.windows import SlicedAssigner, Window
+
+_MATCHED_ROWS = 1 << 18
+"""About so many rows are matched at a time, of small windows together; bounds memory when many fire."""
+
+
+@dataclass(frozen=True)
+class _Firing:
+    """A window and its rows, of both sides."""
+
+    window: Window
+    left: pa.Table
+    right: pa.Table
+
+
+class WindowJoinOperator:
+    """Runs one such join on one subtask."""
+
+    needs_order = False
+
+    def __init__(self, node: WindowJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+        self._node, self._assigner = node, node.assigner
+        self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
+        left_rows = WindowInput(node.left_schema, node.key, node.lateness_ms, node.late_left)
+        right_rows = WindowInput(node.right_schema, node.right_key, node.lateness_ms, node.late_right)
+        self._left = JoinSide(left_rows, self._schedule, left, step)
+        self._right = JoinSide(right_rows, self._schedule, right, step)
+
+    def reset(self) -> None:
+        self._left.slices.clear_all()
+        self._right.slices.clear_all()
+        self._schedule.reset()
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
+        touched: dict[Window, list[Columns]] = {}
+        for side, batch in ((self._left, inputs.left), (self._right, inputs.right)):
+            for start, rows in side.add(batch, self._assigner, time.watermark_ms) if batch is not None else ():
+                for window in self._schedule.fired(start, time.watermark_ms):
+                    touched.setdefault(window, []).append(side.keys(rows))
+            for tag, late in side.late.take():
+                emit(tag, late)
+        windows = sorted(touched, key=lambda w: (w.end, w.start))
+        self._emit((self._firing(window, touched[window]) for window in windows), emit)
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        self._emit((self._firing(window) for window in self._schedule.fire(time.watermark_ms)), emit)
+        for start in self._schedule.drop(time.watermark_ms):
+            self._left.slices.remove(start)
+            self._right.slices.remove(start)
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        """These windows do not know processing time."""
+
+    # -- results ----------------------------------------------------------------------------------------------------
+
+    def _firing(self, window: Window, keys: list[Columns] | None = None) -> _Firing:
+        """The rows of a window; those of some keys only, if given."""
+        starts = self._assigner.slices_of_window(window)
+        return _Firing(window, self._left.rows(starts, keys), self._right.rows(starts, keys))
+
+    def _emit(self, firings: Iterable[_Firing], emit: Emit) -> None:
+        """Match the rows of windows, of many small ones together."""
+        ready: list[_Firing] = []
+        rows = 0
+        for firing in firings:
+            if len(firing.left) and len(firing.right):
+                ready.append(firing)
+                rows += len(firing.left) + len(firing.right)
+            if rows >= _MATCHED_ROWS:
+                self._match(ready, emit)
+                ready, rows = [], 0
+        if ready:
+            self._match(ready, emit)
+
+    def _match(self, firings: list[_Firing], emit: Emit) -> None:
+        left = pa.concat_tables([firing.left for firing in firings]).combine_chunks()
+        right = pa.concat_tables([firing.right for firing in firings]).combine_chunks()
+        numbers = np.arange(len(firings))
+        of_left = np.repeat(numbers, [len(firing.left) for firing in firings])
+        of_right = np.repeat(numbers, [len(firing.right) for firing in firings])
+        keys = stacked([self._left.keys(left), self._right.keys(right)])
+        groups = group(keys, len(left) + len(right), np.concatenate([of_left, of_right]))
+        codes = groups.codes[: len(left)], groups.codes[len(left) :]
+        edges = np.array([firing.window for firing in firings], np.int64)
+        left, right = left.select(self._node.left_schema.names), right.select(list(self._node.right_columns))
+        for lefts, rights in pairs(*codes, len(groups)):
+            windows = edges[of_left[lefts]]
+            moments = [pa.array(edge * 1000).view(pa.timestamp("us", "UTC")) for edge in windows.T]
+            columns = [*left.take(pa.array(lefts)).columns, *right.take(pa.array(rights)).columns, *moments]
+            emit(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), windows[:, 1] - 1))
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def tables(self) -> dict[str, StateTable]:
+        return {"left": self._left.slices, "right": self._right.slices}
+
+    def counters(self) -> dict[str, int]:
+        return {"late_dropped": self._left.late.take_dropped() + self._right.late.take_dropped()}
+
+    def meta(self) -> dict[str, Any]:
+        return {"watermark_ms": self._schedule.watermark_ms}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self._schedule.watermark_ms = meta["watermark_ms"]
+
+
+class JoinSide:
+    """The rows of one input by slice."""
+
+    def __init__(self, rows: WindowInput, schedule: SliceSchedule, row: type[Row], step: str) -> None:
+        self._input, self._schedule, self._row, self._step = rows, schedule, row, step
+        self._schema, self._key_names = stored_schema(rows.input_schema.arrow, rows.key), key_names(rows.key)
+        self.slices = SliceTable(self._schema, _one_table, schedule.expect)
+        self.late = LateRows(rows, step)
+
+    def keys(self, rows: pa.Table) -> Columns:
+        """The columns of rows that make their key."""
+        return key_columns(rows, self._key_names)
+
+    def rows(self, starts: Iterable[int], keys: list[Columns] | None) -> pa.Table:
+        """The rows of slices; those of some keys only, if given."""
+        tables = [table for start in starts for table in self.slices.tables(start)]
+        found = pa.concat_tables(tables) if tables else self._schema.empty_table()
+        return found if keys is None else found.filter(pa.array(among(self.keys(found), keys)))
+
+    def add(self, batch: Batch, assigner: SlicedAssigner, watermark_ms: int) -> list[tuple[int, pa.Table]]:
+        """Keep the rows that are not late and have a key without nulls; gives them by slice."""
+        starts = self._schedule.starts(batch.timestamps, self._step)
+        is_open = self._schedule.are_open(starts, watermark_ms)
+        if not is_open.all():
+            self.late.add_rows(batch, self._row, ~is_open, assigner, watermark_ms)
+            batch = batch.take(np.flatnonzero(is_open))
+        added = list(self._by_slice(keyed_rows(batch, self._input.key)))
+        for start, rows in added:
+            self.slices.add(start, rows)
+        return added
+
+    def _by_slice(self, batch: Batch) -> Iterator[tuple[int, pa.Table]]:
+        found, codes = np.unique(self._schedule.starts(batch.timestamps, self._step), return_inverse=True)
+        table = pa.Table.from_arrays(batch.table.columns, schema=self._schema).combine_chunks()
+        if len(found) > 1:
+            table = table.take(pa.array(np.argsort(codes, kind="stable")))
+        end = 0
+        for start, rows in zip(found.tolist(), np.bincount(codes).tolist(), strict=True):
+            begin, end = end, end + rows
+            yield start, table.slice(begin, rows)
+
+
+def pairs(left: Codes, right: Codes, groups: int) -> Iterator[tuple[Codes, Codes]]:
+    """The places of left and right rows that have a code in common, left rows first in order; a part at a time."""
+    order = np.argsort(right, kind="stable")
+    counts = np.bincount(right, minlength=groups)
+    begin = (np.cumsum(counts) - counts)[left]
+    end = begin + counts[left]
+    for first, last in chunks(end - begin):
+        lefts, places = expand(begin[first:last], end[first:last])
+        if len(lefts):
+            yield lefts + first, order[places]
+
+
+def _one_table(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).combine_chunks()

@@ -1,0 +1,87 @@
+"""When windows made of slices fire, and when their slices go."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps
+from headwater.errors import RowError
+from headwater.windows import SlicedAssigner, Window
+
+
+class SliceSchedule:
+    """The windows and slices of a step that are to come, by event time. It follows from the slices there are."""
+
+    def __init__(self, assigner: SlicedAssigner, lateness_ms: int) -> None:
+        self._assigner, self._lateness_ms = assigner, lateness_ms
+        self.reset()
+
+    def reset(self) -> None:
+        """Become as new."""
+        self.watermark_ms = MIN_TIMESTAMP
+        """Up to where windows have fired."""
+        self._to_fire: list[tuple[int, int, int]] = []
+        self._to_drop: list[tuple[int, int]] = []
+        self._windows: set[Window] = set()
+        self._slices: set[int] = set()
+
+    def expect(self, start: int) -> None:
+        """A slice is there: its windows are to fire, and it is to be dropped."""
+        if start in self._slices:
+            return
+        self._slices.add(start)
+        heapq.heappush(self._to_drop, (self._dropped_at(start), start))
+        for window in self._assigner.windows_of_slice(start):
+            if window not in self._windows:
+                self._windows.add(window)
+                heapq.heappush(self._to_fire, (window.last, window.start, window.end))
+
+    def fire(self, watermark_ms: int) -> list[Window]:
+        """The windows that the watermark passes now, earliest end first."""
+        fired = []
+        while self._to_fire and self._to_fire[0][0] <= watermark_ms:
+            last, start, end = heapq.heappop(self._to_fire)
+            self._windows.discard(Window(start, end))
+            if last > self.watermark_ms:
+                fired.append(Window(start, end))
+        self.watermark_ms = max(self.watermark_ms, watermark_ms)
+        return fired
+
+    def drop(self, watermark_ms: int) -> Iterator[int]:
+        """The slices that no window needs any more."""
+        while self._to_drop and self._to_drop[0][0] <= watermark_ms:
+            start = heapq.heappop(self._to_drop)[1]
+            self._slices.discard(start)
+            yield start
+
+    def starts(self, timestamps: Timestamps, step: str) -> Timestamps:
+        """Where the slice of each row starts."""
+        return slice_starts(self._assigner, timestamps, step)
+
+    def are_open(self, starts: Timestamps, watermark_ms: int) -> npt.NDArray[np.bool_]:
+        """Whether a slice is part of a window that is not gone; a row between windows is in none."""
+        open_starts = [s for s in np.unique(starts).tolist() if self._dropped_at(s) > watermark_ms]
+        return np.isin(starts, np.array(open_starts, np.int64))
+
+    def fired(self, start: int, watermark_ms: int) -> list[Window]:
+        """The windows of a slice that have fired and are kept."""
+        windows = self._assigner.windows_of_slice(start)
+        return [w for w in windows if w.last <= watermark_ms < self._cleanup_time(w)]
+
+    def _dropped_at(self, start: int) -> int:
+        windows = self._assigner.windows_of_slice(start)
+        return self._cleanup_time(windows[-1]) if windows else MIN_TIMESTAMP
+
+    def _cleanup_time(self, window: Window) -> int:
+        return min(window.last + self._lateness_ms, MAX_TIMESTAMP)
+
+
+def slice_starts(assigner: SlicedAssigner, timestamps: Timestamps, step: str) -> Timestamps:
+    """Where the slice of each row starts; every row must have a timestamp."""
+    if len(timestamps) and timestamps.min() == MIN_TIMESTAMP:
+        raise RowError.no_event_time(step)
+    return timestamps - (timestamps - assigner.offset_ms) % assigner.slice_ms

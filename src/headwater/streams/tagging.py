@@ -1,0 +1,129 @@
+"""Two inputs as one stream, whose rows have a key and, as one column each, a row of the left or of the right input.
+
+This is how windows over both work: they see one stream, and what is computed takes it apart again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater.functions import Emitted, ProcessWindowFunction, WindowContext
+from headwater.graph.nodes import FORWARD, LEFT, Key, MapBatchesNode, WindowInput
+from headwater.rows import decode, encode, make_rows
+from headwater.schema import Schema
+
+if TYPE_CHECKING:
+    from headwater.streams.keyed import KeyedStream
+    from headwater.streams.stream import Stream
+
+SIDES = ("left", "right")
+_KEY = "key"
+
+
+def tagged_schema(left: WindowInput, right: WindowInput) -> Schema:
+    """The schema of both inputs as one: `key`, `left` and `right`, one of which is null."""
+    fields = [pa.field(name, _struct(side)) for name, side in zip(SIDES, (left, right), strict=True)]
+    return Schema(pa.schema([pa.field(_KEY, left.key.type), *fields]))
+
+
+def tagged(streams: tuple[Stream, Stream], sides: tuple[WindowInput, WindowInput], step: str) -> KeyedStream:
+    """Both inputs as one stream, by key."""
+    schema = tagged_schema(*sides)
+    left, right = (
+        stream._add(
+            MapBatchesNode, f"{step}_{name}", schema, stream._moved(FORWARD), function=Tag(number, side, schema, step)
+        )
+        for number, (name, stream, side) in enumerate(zip(SIDES, streams, sides, strict=True))
+    )
+    return left.union(right).key_by(_KEY)
+
+
+@dataclass(frozen=True)
+class Tag:
+    """Makes rows of one input rows of both."""
+
+    side: int
+    rows: WindowInput
+    schema: Schema
+    step: str
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        key, left, right = self.schema.arrow
+        own, other = (left, right) if self.side == LEFT else (right, left)
+        columns = {
+            _KEY: self._keys(table, key),
+            own.name: pa.StructArray.from_arrays(list(map(_flat, table.columns)), fields=list(own.type)),
+            other.name: pa.nulls(len(table), other.type),
+        }
+        return pa.table([columns[field.name] for field in self.schema.arrow], schema=self.schema.arrow)
+
+    def _keys(self, table: pa.Table, field: pa.Field) -> pa.Array:
+        """The keys, under the names of the left input's."""
+        key: Key = self.rows.key
+        if key.function is not None:
+            rows = make_rows(self.rows.input_schema.row, [decode(column) for column in table.columns])
+            return encode([key.function(row) for row in rows], field, self.step)
+        columns = [_flat(table.column(name)) for name in key.columns]
+        if not pa.types.is_struct(field.type):
+            return columns[0]
+        is_null = None
+        if len(columns) == 1 and pa.types.is_struct(columns[0].type):
+            is_null, columns = columns[0].is_null(), columns[0].flatten()
+        return pa.StructArray.from_arrays(columns, fields=list(field.type), mask=is_null)
+
+
+class JoinFunction(ProcessWindowFunction):
+    """Gives something for each pair of rows, left rows first in order; rows whose key has a null have no pair."""
+
+    def __init__(self, pair: Callable[[Any, Any], Any]) -> None:
+        self._pair = pair
+
+    def process(self, elements: list[Any], ctx: WindowContext) -> Emitted:
+        if _has_null(ctx.key):
+            return ()
+        lefts, rights = _apart(elements)
+        found = (self._pair(left, right) for left, right in product(lefts, rights))
+        return [row for row in found if row is not None]
+
+
+class CoGroupFunction(ProcessWindowFunction):
+    """Gives what a function of the rows of both sides gives."""
+
+    def __init__(self, function: Callable[[list[Any], list[Any], WindowContext], Emitted]) -> None:
+        self._function = function
+
+    def process(self, elements: list[Any], ctx: WindowContext) -> Emitted:
+        return self._function(*_apart(elements), ctx)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """A pair of rows as one row, with some of the right one's columns."""
+
+    places: tuple[int, ...]
+
+    def __call__(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (*left, *(right[place] for place in self.places))
+
+
+def _apart(elements: list[Any]) -> tuple[list[Any], list[Any]]:
+    lefts = [element.left for element in elements if element.left is not None]
+    return lefts, [element.right for element in elements if element.right is not None]
+
+
+def _has_null(key: Any) -> bool:
+    return key is None or (isinstance(key, tuple) and any(map(_has_null, key)))
+
+
+def _struct(side: WindowInput) -> pa.DataType:
+    """A row as a value; where the other input has one, its fields are null, also those declared not null."""
+    return pa.struct([pa.field(field.name, field.type) for field in side.input_schema.arrow])
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
