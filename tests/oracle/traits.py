@@ -22,9 +22,9 @@ def traits_of(case: Case) -> set[str]:
 
 
 def worth_storing(case: Case, emitted: dict[str, Any]) -> bool:
-    """Whether a case is not trivial and shows late rows if it has an output for them."""
+    """Whether a case is neither trivial nor long, and shows late rows if it has an output for them."""
     shows_late = bool(emitted["late"]) or not case.get("late", False)
-    return len(case["actions"]) >= 8 and len(emitted["fired"]) >= 3 and shows_late
+    return len(case["actions"]) >= 8 and 3 <= len(emitted["fired"]) <= 100 and shows_late
 
 
 def _windowed(case: Case) -> str:
