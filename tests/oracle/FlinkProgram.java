@@ -69,6 +69,8 @@ abstract class FlinkProgram implements AutoCloseable {
                 harness.setProcessingTime(action.get(1).asLong());
             }
             case "end" -> raiseBoth(Watermark.MAX_WATERMARK.getTimestamp());
+            case "end_left" -> raise(LEFT, Watermark.MAX_WATERMARK.getTimestamp());
+            case "end_right" -> raise(RIGHT, Watermark.MAX_WATERMARK.getTimestamp());
             default -> throw new IllegalArgumentException(action.toString());
         }
         // In a job, a processing-time timer that is due when it is set fires at once; here it takes a tick.

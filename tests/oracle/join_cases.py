@@ -14,8 +14,8 @@ the right, each from its timestamp on.
 
 Actions are rows `["left", key, value, timestamp]` and `["right", ...]`, with the row kind as one more item if the input
 is a changelog; `["watermark", t]` of both inputs, `["watermark_left", t]` and `["watermark_right", t]`; `["idle_left"]` and
-`["idle_right"]`, until the next row or watermark of that input; `["clock", t]` and `["end"]`. The keys of regular joins
-may be null.
+`["idle_right"]`, until the next row or watermark of that input; `["end"]` of both inputs, `["end_left"]` and
+`["end_right"]`; and `["clock", t]`. The keys of regular joins may be null.
 
 Each of the rows in `fired` is, after the step,
 
@@ -39,7 +39,7 @@ Case = dict[str, Any]
 Action = list[Any]
 
 FEW_KEYS = ("a", "b", "c")
-LOWEST = -(2**63)
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
 MANY_KEYS = tuple(f"k{number}" for number in range(20))
 
 
@@ -186,8 +186,8 @@ class Marks:
         name, _, side = action[0].partition("_")
         if name == "idle":
             self.idle.add(side)
-        elif name == "watermark":
-            self.of |= dict.fromkeys([side] if side else self.of, action[1])
+        elif name in ("watermark", "end"):
+            self.of |= dict.fromkeys([side] if side else self.of, action[1] if name == "watermark" else HIGHEST)
             self.idle -= {side} if side else self.idle
         else:
             self.idle.discard(name)
@@ -237,7 +237,8 @@ class Streams:
         random = self._random
         sides = random.choice((*(["left", "right"],) * 8, ["left", "left", "left", "right"], ["left"], ["right"]))
         marked = random.choice((*(["both"],) * 4, *(["left", "right"],) * 4, ["left"], ["right"]))
-        idles, stays, side = random.choice((0, 0, 0, 0.3)), random.choice((0, 0.8)), random.choice(sides)
+        stays, side = random.choice((0, 0.8)), random.choice(sides)
+        idles, ends = random.choice(((0, 0), (0, 0), (0, 0.05), (0.3, 0)))
         clock = 0
         for _ in range(random.randint(4, 30)):
             draw = random.random()
@@ -252,6 +253,10 @@ class Streams:
                 yield [f"idle_{random.choice(('left', 'right'))}"]
             else:
                 yield from self._mark(random.choice(marked))
+            if random.random() < ends:
+                ended, side = random.choice((("left", "right"), ("right", "left")))
+                yield [f"end_{ended}"]
+                sides, marked, ends = [side], [side], 0
             self._now += self._scale * random.choice((0, 0, 1, 2, 5))
             if random.random() < 0.01 and not self._endless:
                 self._now += self._scale * 10_000

@@ -73,6 +73,8 @@ def _act(harness: Harness, actions: list[list[Any]]) -> None:
             harness.watermark(timestamp, of=name.removeprefix("watermark_"))
         case [[name]] if name.startswith("idle_"):
             harness.idle(of=name.removeprefix("idle_"))
+        case [[name]] if name.startswith("end_"):
+            harness.end(of=name.removeprefix("end_"))
         case [["clock", timestamp]]:
             harness.advance_to(timestamp)
         case _:

@@ -76,6 +76,7 @@ def _input(case: Case) -> list[str]:
     parts = [f"no {side} rows" for side in ("left", "right") if side not in names]
     parts += ["watermarks apart"] if names & {"watermark_left", "watermark_right"} else []
     parts += ["idle inputs"] if names & {"idle_left", "idle_right"} else []
+    parts += ["an end before the other"] if names & {"end_left", "end_right"} else []
     parts += ["null keys"] if any(row[1] is None for row in rows) else []
     parts += ["before 1970"] if any(row[3] < 0 for row in rows) else []
     return parts
