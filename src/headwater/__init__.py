@@ -20,7 +20,16 @@ from headwater.aggregates import (
     var,
 )
 from headwater.composition import both, early, either, repeat, then
-from headwater.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState, per_window
+from headwater.descriptors import (
+    AggregatingState,
+    ListState,
+    MapState,
+    OperatorListState,
+    ReducingState,
+    UnionListState,
+    ValueState,
+    per_window,
+)
 from headwater.errors import (
     ChangelogError,
     DurationError,
@@ -107,6 +116,7 @@ __all__ = [
     "ListState",
     "LogError",
     "MapState",
+    "OperatorListState",
     "OutputTag",
     "Pane",
     "ProcessFunction",
@@ -127,6 +137,7 @@ __all__ = [
     "Trigger",
     "TriggerContext",
     "TriggerResult",
+    "UnionListState",
     "UserCodeError",
     "ValueState",
     "WatermarkGenerator",

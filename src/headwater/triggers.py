@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from headwater.batch import MAX_TIMESTAMP
-from headwater.descriptors import ReducingState, StateDeclaration, ValueState, declared_states, state_of_type
+from headwater.descriptors import ReducingState, StateDeclaration, ValueState, keyed_states, state_of_type
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import Timers
@@ -110,7 +110,7 @@ class Trigger:
 
     def states(self, schema: Schema, step: str) -> list[StateDeclaration]:
         """The states it keeps; by default those declared on its class."""
-        return declared_states(self, step)
+        return keyed_states(self, step)
 
     def reset(self, ctx: TriggerContext) -> None:
         """Start over: no timers, no state, here and in its parts."""

@@ -40,7 +40,8 @@ class StepTimers:
         return {"registrations": [self.event.next_registration, self.processing.next_registration]}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
-        self.event.next_registration, self.processing.next_registration = meta["registrations"]
+        for queue, number in zip((self.event, self.processing), meta["registrations"], strict=True):
+            queue.number_from(number)
 
     def reset(self) -> None:
         for queue in (self.event, self.processing):

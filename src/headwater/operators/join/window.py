@@ -7,7 +7,7 @@ one, and that rows come in the order of slices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,9 @@ class WindowJoinOperator:
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._schedule.watermark_ms = meta["watermark_ms"]
 
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {"watermark_ms": min(meta["watermark_ms"] for meta in metas)}
+
 
 class JoinSide:
     """The rows of one input by slice."""
@@ -141,7 +144,7 @@ class JoinSide:
     def __init__(self, rows: WindowInput, schedule: SliceSchedule, row: type[Row], step: str) -> None:
         self._input, self._schedule, self._row, self._step = rows, schedule, row, step
         self._schema, self._key_names = stored_schema(rows.input_schema.arrow, rows.key), key_names(rows.key)
-        self.slices = SliceTable(self._schema, _one_table, schedule.expect)
+        self.slices = SliceTable(self._schema, self._key_names, _one_table, schedule.expect)
         self.late = LateRows(rows, step)
 
     def keys(self, rows: pa.Table) -> Columns:

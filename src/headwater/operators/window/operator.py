@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_list
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
@@ -30,7 +30,7 @@ from headwater.operators.window.contents import (
 )
 from headwater.operators.window.late import late_rows
 from headwater.operators.window.panes import Cleared, Event, Firing, Merged, PaneBook
-from headwater.operators.window.scope import Scope, ScopeTimers, scope_of, scope_type
+from headwater.operators.window.scope import Scope, ScopeTimers, key_spread, scope_of, scope_spread, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
 from headwater.rows import Row
@@ -52,9 +52,10 @@ class WindowOperator:
         self._assigner = node.assigner
         self._is_event_time = node.assigner.domain == EVENT
         scope = scope_type(node.key.type)
-        self._event, self._processing = TimerQueue(step, EVENT, scope), TimerQueue(step, PROCESSING, scope)
+        self._event = TimerQueue(step, EVENT, scope, scope_spread(node.key))
+        self._processing = TimerQueue(step, PROCESSING, scope, scope_spread(node.key))
         self._timers = ScopeTimers(self._event, self._processing)
-        self._trigger = TriggerHost(node.trigger, node.input_schema, step, scope, self._timers)
+        self._trigger = TriggerHost(node, step, scope, self._timers)
         self._contents: Contents = _contents(node, step)
         self._bursts = bursts_of(node, step)
         self._book = PaneBook(node, step)
@@ -75,8 +76,9 @@ class WindowOperator:
         per_window = [s for s in node.states if s.is_per_window]
         per_key = [s for s in node.states if not s.is_per_window]
         sessions = [sessions_declaration()] if self._assigner.merges else []
-        self._entries, windows = open_states([*own, *per_window], step, scope, self._cursor)
-        self._key_entries, keys = open_states([*per_key, *sessions], step, node.key.type, self._key_cursor)
+        by_window, by_key = scope_spread(node.key), key_spread(node.key)
+        self._entries, windows = open_states([*own, *per_window], step, scope, self._cursor, by_window)
+        self._key_entries, keys = open_states([*per_key, *sessions], step, node.key.type, self._key_cursor, by_key)
         for declaration in self._contents.declarations():
             setattr(self._contents, declaration.attribute, windows[declaration.name])
         for declaration in self._book.declarations():
@@ -330,7 +332,11 @@ class WindowOperator:
         return {"registrations": [self._event.next_registration, self._processing.next_registration]}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
-        self._event.next_registration, self._processing.next_registration = meta["registrations"]
+        for queue, number in zip((self._event, self._processing), meta["registrations"], strict=True):
+            queue.number_from(number)
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_numbers(metas)
 
     def reset(self) -> None:
         for table in self._tables.values():

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.clock.timers import TimerQueue
 from headwater.functions import Timers
+from headwater.graph.nodes import Key
+from headwater.state.spread import BY_KEY, TO_FIRST, ByKey, Spread
 from headwater.windows import Window
+
+_BY_KEY_OF_SCOPE: Spread = ByKey(lambda table: pc.struct_field(table["key"], "key"))
 
 Scope = tuple[Any, int, int]
 """A key and the bounds of one of its windows."""
@@ -17,6 +22,16 @@ Scope = tuple[Any, int, int]
 def scope_type(key: pa.DataType) -> pa.DataType:
     """The type of a scope as the key of an entry."""
     return pa.struct([pa.field("key", key), pa.field("start", pa.int64()), pa.field("end", pa.int64())])
+
+
+def key_spread(key: Key) -> Spread:
+    """Where state of the key goes."""
+    return TO_FIRST if key.is_nothing else BY_KEY
+
+
+def scope_spread(key: Key) -> Spread:
+    """Where state of a window goes: to where its key is."""
+    return TO_FIRST if key.is_nothing else _BY_KEY_OF_SCOPE
 
 
 def scope_of(key: Any, window: Window) -> Scope:

@@ -6,6 +6,7 @@ of the general operator, except that several updates of a window in one epoch co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class SlicedWindowOperator:
         self._slicer = Slicer(node, step)
         self._aggregation, self._keys = self._slicer.aggregation, self._slicer.keys
         self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
-        self._slices = SliceTable(self._slicer.schema, self._merge, self._schedule.expect)
+        keys = [key.name for key in self._keys]
+        self._slices = SliceTable(self._slicer.schema, keys, self._merge, self._schedule.expect)
         self._late = LateRows(node, step)
         self.needs_order = not self._slicer.is_in_any_order
 
@@ -139,3 +141,6 @@ class SlicedWindowOperator:
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._schedule.watermark_ms = meta["watermark_ms"]
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {"watermark_ms": min(meta["watermark_ms"] for meta in metas)}
