@@ -79,7 +79,7 @@ abstract class FlinkProgram implements AutoCloseable {
 
     abstract void push(JsonNode action, long timestamp) throws Exception;
 
-    /** The side that is behind comes last, so that the operator's watermark moves once. A stream alone is both sides. */
+    /** The side that is behind comes last, so that the operator's watermark moves once. A stream alone is both. */
     private void raiseBoth(long timestamp) throws Exception {
         int ahead = watermarks[LEFT] >= watermarks[RIGHT] ? LEFT : RIGHT;
         raise(ahead, timestamp);

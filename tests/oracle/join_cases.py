@@ -13,9 +13,9 @@ A regular join deletes only rows that are there, and updates by a pair of -U and
 the right, each from its timestamp on.
 
 Actions are rows `["left", key, value, timestamp]` and `["right", ...]`, with the row kind as one more item if the input
-is a changelog; `["watermark", t]` of both inputs, `["watermark_left", t]` and `["watermark_right", t]`; `["idle_left"]` and
-`["idle_right"]`, until the next row or watermark of that input; `["end"]` of both inputs, `["end_left"]` and
-`["end_right"]`; and `["clock", t]`. The keys of regular joins may be null.
+is a changelog; `["watermark", t]` of both inputs, `["watermark_left", t]` and `["watermark_right", t]`;
+`["idle_left"]` and `["idle_right"]`, until the next row or watermark of that input; `["end"]` of both inputs,
+`["end_left"]` and `["end_right"]`; and `["clock", t]`. The keys of regular joins may be null.
 
 Each of the rows in `fired` is, after the step,
 
@@ -175,7 +175,7 @@ def watermarks_before(case: Case) -> Iterator[int]:
 
 
 class Marks:
-    """The watermarks of two inputs, and of their operator: the smaller of those that are not idle; it never goes back."""
+    """The watermarks of two inputs, and of their operator: the smallest of those that are not idle, never going back."""
 
     def __init__(self) -> None:
         self.of = {"left": LOWEST, "right": LOWEST}
