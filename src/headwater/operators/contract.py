@@ -76,34 +76,47 @@ class TwoInputs:
 
 
 class Step(Protocol):
-    """What every step of a level does: gets rows, then the advance of event time, then of processing time, once an epoch."""
+    """What every step of a level does: gets rows, then the advance of event time, then of processing time, once an epoch.
+
+    An operator that extends it does what most do where it says nothing: it waits for no time, keeps nothing besides its
+    tables, and counts nothing.
+    """
 
     needs_order: bool
     """Whether results depend on the order of rows of different channels."""
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
         """Event time has moved to the watermark in `time`."""
+        return
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         """Processing time has moved to the `now_ms` in `time`."""
+        return
 
     def tables(self) -> dict[str, StateTable]:
         """The operator's state by name, in a fixed order."""
+        return {}
 
     def counters(self) -> dict[str, int]:
         """What was counted since the last call, by name; nothing that a replay depends on."""
+        return {}
 
     def meta(self) -> dict[str, Any]:
         """The few facts, besides its tables, that must survive."""
+        return {}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         """Take over what `meta` gave."""
+        return
 
     def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
         """What to take over on one of `parallelism` subtasks, of what all subtasks gave before their number changed."""
+        return {}
 
     def reset(self) -> None:
         """Become as new."""
+        for table in self.tables().values():
+            table.clear_all()
 
 
 class TakesOne(Step, Protocol):

@@ -13,7 +13,7 @@ from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
 from headwater.descriptors import StateDeclaration
 from headwater.functions import Context, Emitted, Timer
 from headwater.graph.nodes import Key
-from headwater.operators.contract import Emit, StepTime
+from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, side_batches
 from headwater.operators.timers import StepTimers
@@ -64,7 +64,7 @@ class KeyedNode(Protocol):
     def key(self) -> Key: ...
 
 
-class KeyedFunctionOperator:
+class KeyedFunctionOperator(Step):
     """One function with state and timers per key on one subtask. What it does with rows is up to those that extend it."""
 
     needs_order = True
@@ -124,9 +124,6 @@ class KeyedFunctionOperator:
     def tables(self) -> dict[str, StateTable]:
         return self._tables
 
-    def counters(self) -> dict[str, int]:
-        return {}
-
     def meta(self) -> dict[str, Any]:
         return self._timers.meta()
 
@@ -137,8 +134,7 @@ class KeyedFunctionOperator:
         return merged_numbers(metas)
 
     def reset(self) -> None:
-        for table in self._tables.values():
-            table.clear_all()
+        super().reset()
         self._timers.reset()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from headwater.batch import Batch
 from headwater.descriptors import ValueState, state_of_type
 from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.contract import Emit, StepTime
+from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.grouping import group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.rows import Row, decode, encode_rows, make_rows, row_class
@@ -20,7 +19,7 @@ from headwater.state.memory import Cursor, open_states
 from headwater.state.table import StateTable
 
 
-class RunningOperator:
+class RunningOperator(Step):
     """Runs one `agg` without windows on one subtask. Rows are aggregated by columns; only keys are looked up one by one."""
 
     needs_order = True
@@ -69,27 +68,5 @@ class RunningOperator:
         codes = np.concatenate([np.array(places, np.int64), np.arange(len(keys), dtype=np.int64)])
         return self._aggregation.merge(together, codes, len(keys))
 
-    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
-        """Results do not wait for time."""
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        """Results do not wait for time."""
-
     def tables(self) -> dict[str, StateTable]:
         return self._tables
-
-    def counters(self) -> dict[str, int]:
-        return {}
-
-    def meta(self) -> dict[str, Any]:
-        return {}
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        """There is nothing to take over."""
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return {}
-
-    def reset(self) -> None:
-        for table in self._tables.values():
-            table.clear_all()

@@ -9,7 +9,7 @@ from typing import Any
 from headwater.batch import Batch
 from headwater.functions import Context, ProcessFunction
 from headwater.graph.nodes import StatefulProcessNode
-from headwater.operators.contract import Emit, StepTime
+from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.keyed import SLICE_ROWS
 from headwater.operators.stateless import ProcessCalls
 from headwater.operators.timers import NoTimers
@@ -19,7 +19,7 @@ from headwater.state.operator_list import open_operator_states
 from headwater.state.table import StateTable
 
 
-class StatefulProcessOperator:
+class StatefulProcessOperator(Step):
     """Runs one `ProcessFunction` that declares operator state on one subtask.
 
     The function is made and opened when state is in place, and anew when state came from elsewhere since: what it took out
@@ -42,9 +42,6 @@ class StatefulProcessOperator:
         for start in range(0, len(batch), SLICE_ROWS):
             for tag, result in self._calls.run(batch.slice(start, SLICE_ROWS), context):
                 emit(tag, result)
-
-    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
-        """There are no timers without a key."""
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         self._make_ready()  # state that has moved is taken over in the first epoch, also in one without rows
@@ -77,9 +74,6 @@ class StatefulProcessOperator:
     def tables(self) -> dict[str, StateTable]:
         return {**self._lists}
 
-    def counters(self) -> dict[str, int]:
-        return {}
-
     def meta(self) -> dict[str, Any]:
         return {} if self._moved_to is None else {"moved_to": list(self._moved_to)}
 
@@ -90,6 +84,5 @@ class StatefulProcessOperator:
         return {"moved_to": [subtask, parallelism]}
 
     def reset(self) -> None:
-        for table in self._lists.values():
-            table.clear_all()
+        super().reset()
         self._moved_to = None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -15,10 +12,10 @@ from headwater.functions import OutputTag
 from headwater.graph.nodes import IntervalJoinNode, Key
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
+from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
-from headwater.operators.join.store import RowStore, merged_stores
+from headwater.operators.join.store import RowStore
 from headwater.rows import Row
-from headwater.state.table import StateTable
 
 
 class _Side:
@@ -40,7 +37,7 @@ class _Side:
         return max(self.high_ms, 0)
 
 
-class IntervalJoinOperator:
+class IntervalJoinOperator(KeepsRows):
     """Runs one interval join on one subtask. The pairs of an epoch come left row by left row, then right by right."""
 
     needs_order = False
@@ -54,7 +51,7 @@ class IntervalJoinOperator:
         )
         self._pairs = PairColumns(node)
         self._marks = node.unmatched_left is not None or node.unmatched_right is not None
-        self._dropped = 0
+        super().__init__({"left": self._left.store, "right": self._right.store})
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
         for batch, side, other in ((inputs.left, self._left, self._right), (inputs.right, self._right, self._left)):
@@ -106,34 +103,6 @@ class IntervalJoinOperator:
             rows, times = side.store.expire(until, unmarked=side.unmatched is not None)
             if side.unmatched is not None and len(rows):
                 emit(side.unmatched.name, Batch(rows.select(side.columns), _moved(times, side.stays_ms)))
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        """This join does not know processing time."""
-
-    def tables(self) -> dict[str, StateTable]:
-        return {"left": self._left.store, "right": self._right.store}
-
-    def counters(self) -> dict[str, int]:
-        dropped, self._dropped = self._dropped, 0
-        return {"late_dropped": dropped}
-
-    def meta(self) -> dict[str, Any]:
-        return {name: store.meta() for name, store in self._stores()}
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        for name, store in self._stores():
-            store.set_meta(meta[name])
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return merged_stores(metas)
-
-    def reset(self) -> None:
-        for _, store in self._stores():
-            store.clear_all()
-
-    def _stores(self) -> Iterator[tuple[str, RowStore]]:
-        yield "left", self._left.store
-        yield "right", self._right.store
 
 
 def _moved(times: Timestamps, by_ms: int) -> Timestamps:

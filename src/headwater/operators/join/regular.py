@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +13,13 @@ from headwater.graph.nodes import ROW_KIND, Key, RegularJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.contents import first_equal
+from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, can_meet, key_names, keys_in, stored_schema, with_key_column
 from headwater.operators.join.kinds import DELETE, INSERT, Kinds, adds, kind_names, read_kinds
 from headwater.operators.join.net import Flags, Net, net_effect
 from headwater.operators.join.run import Places
-from headwater.operators.join.store import RowStore, merged_stores
+from headwater.operators.join.store import RowStore
 from headwater.rows import Row
-from headwater.state.table import StateTable
 
 _BEFORE, _PAIR, _AFTER, _ALONE = range(4)
 """What a row of the result is: a padded row of the other side that goes before a pair comes, a pair, a padded row that
@@ -90,7 +88,7 @@ class _Side:
         self.store.add(rows, np.full(len(kept), now_ms), keys, has_met[kept] & self.is_outer)
 
 
-class RegularJoinOperator:
+class RegularJoinOperator(KeepsRows):
     """Runs one regular join on one subtask: the left rows of an epoch, then the right ones.
 
     The result holds the pairs of rows with equal keys, and for a row of an outer side that has met none, the row padded
@@ -108,7 +106,7 @@ class RegularJoinOperator:
             node.right_key, node.right_schema.arrow, is_outer=node.how in ("right", "full"), is_changelog=changelogs[1]
         )
         self._columns = PairColumns(node, left_may_lack=self._right.is_outer)
-        self._missed = 0
+        super().__init__({"left": self._left.store, "right": self._right.store})
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
         self._expire(time.now_ms)
@@ -117,7 +115,7 @@ class RegularJoinOperator:
                 continue
             arrived = side.read(batch, self._step)
             net = net_effect(arrived.rows, adds(arrived.kinds), side.store)
-            self._missed += net.missed
+            self._dropped += net.missed
             side.store.remove(net.ids)
             has_met = self._meet(arrived, net, side, other, emit)
             side.keep(arrived, net.added, has_met, time.now_ms)
@@ -155,9 +153,6 @@ class RegularJoinOperator:
         table = pa.Table.from_arrays([*columns, kind_names(kinds)], schema=self._node.schema.arrow)
         emit(None, Batch(table, arrived.times[shown.ours]))
 
-    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
-        """This join does not know event time."""
-
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         self._expire(time.now_ms)
 
@@ -165,27 +160,6 @@ class RegularJoinOperator:
         if self._node.ttl_ms is not None:
             for side in (self._left, self._right):
                 side.store.expire(now_ms - self._node.ttl_ms)
-
-    def tables(self) -> dict[str, StateTable]:
-        return {"left": self._left.store, "right": self._right.store}
-
-    def counters(self) -> dict[str, int]:
-        missed, self._missed = self._missed, 0
-        return {"late_dropped": missed}
-
-    def meta(self) -> dict[str, Any]:
-        return {"left": self._left.store.meta(), "right": self._right.store.meta()}
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        self._left.store.set_meta(meta["left"])
-        self._right.store.set_meta(meta["right"])
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return merged_stores(metas)
-
-    def reset(self) -> None:
-        self._left.store.clear_all()
-        self._right.store.clear_all()
 
 
 def _turning_points(arrived: _Arrived, net: Net, side: _Side) -> tuple[Flags, Flags]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -13,14 +10,14 @@ from headwater.errors import RowError
 from headwater.graph.nodes import TemporalJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
+from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_in, stored_schema, with_key_column
 from headwater.operators.join.kinds import adds, read_kinds
-from headwater.operators.join.store import RowStore, merged_stores
+from headwater.operators.join.store import RowStore
 from headwater.rows import Row
-from headwater.state.table import StateTable
 
 
-class TemporalJoinOperator:
+class TemporalJoinOperator(KeepsRows):
     """Runs one temporal join on one subtask.
 
     Left rows wait until the watermark reaches them, and come out in the order of time. Of the versions of a key those
@@ -38,7 +35,7 @@ class TemporalJoinOperator:
         self._waiting = RowStore(self._left_schema, self._left_names)
         self._versions = RowStore(self._right_schema, self._right_names)
         self._columns = PairColumns(node)
-        self._dropped = 0
+        super().__init__({"waiting": self._waiting, "versions": self._versions})
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
         if inputs.left is not None:
@@ -97,27 +94,3 @@ class TemporalJoinOperator:
         right = found.rows.take(pa.array(versions[shown], mask=versions[shown] < 0))
         columns = self._columns.of(rows.take(pa.array(shown)), right)
         emit(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), times[shown]))
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        """This join does not know processing time."""
-
-    def tables(self) -> dict[str, StateTable]:
-        return {"waiting": self._waiting, "versions": self._versions}
-
-    def counters(self) -> dict[str, int]:
-        dropped, self._dropped = self._dropped, 0
-        return {"late_dropped": dropped}
-
-    def meta(self) -> dict[str, Any]:
-        return {"waiting": self._waiting.meta(), "versions": self._versions.meta()}
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        self._waiting.set_meta(meta["waiting"])
-        self._versions.set_meta(meta["versions"])
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return merged_stores(metas)
-
-    def reset(self) -> None:
-        self._waiting.clear_all()
-        self._versions.clear_all()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headwater.batch import Batch
 from headwater.graph.nodes import WindowInput, WindowJoinNode
-from headwater.operators.contract import Emit, StepTime, TwoInputs
+from headwater.operators.contract import Emit, Step, StepTime, TwoInputs
 from headwater.operators.grouping import Codes, Columns, among, group, stacked
 from headwater.operators.join.keys import key_columns, key_names, keyed_rows, stored_schema
 from headwater.operators.join.run import chunks, expand
@@ -40,7 +40,7 @@ class _Firing:
     right: pa.Table
 
 
-class WindowJoinOperator:
+class WindowJoinOperator(Step):
     """Runs one such join on one subtask."""
 
     needs_order = False
@@ -78,9 +78,6 @@ class WindowJoinOperator:
         for start in self._schedule.drop(time.watermark_ms):
             self._left.slices.remove(start)
             self._right.slices.remove(start)
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        """These windows do not know processing time."""
 
     # -- results ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ that a later window can hold are kept: at every slide, the last ones up to the s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from headwater.batch import MAX_TIMESTAMP, Batch
 from headwater.descriptors import ListState, ValueState, state_of_type
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.contract import Emit, StepTime
+from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.grouping import Codes, group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.window.late import LateRows, MissedWindows
@@ -38,7 +37,7 @@ class _KeptOfKey(NamedTuple):
     """The piece that is not full yet, if there is one."""
 
 
-class CountWindowOperator:
+class CountWindowOperator(Step):
     """Runs one such step on one subtask."""
 
     needs_order = True
@@ -134,27 +133,8 @@ class CountWindowOperator:
     def _point(self, scope: Scope) -> None:
         self._cursor.entry = self._entries.entry(scope)
 
-    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
-        """These windows do not wait for time."""
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        """These windows do not wait for time."""
-
     def tables(self) -> dict[str, StateTable]:
         return self._tables
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._late.take_dropped()}
-
-    def meta(self) -> dict[str, Any]:
-        return {}
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        """There is nothing to take over."""
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return {}
-
-    def reset(self) -> None:
-        for table in self._tables.values():
-            table.clear_all()

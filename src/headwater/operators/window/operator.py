@@ -14,7 +14,7 @@ from headwater.clock.timers import EVENT, PROCESSING, merged_numbers
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
-from headwater.operators.contract import Emit, StepTime
+from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, rows_of, side_batches
 from headwater.operators.timers import StepTimers
@@ -37,7 +37,7 @@ from headwater.windows import Window
 _SLICE_ROWS = 65_536
 
 
-class WindowOperator:
+class WindowOperator(Step):
     """Runs one window step on one subtask."""
 
     needs_order = True
@@ -361,6 +361,5 @@ class WindowOperator:
         return merged_numbers(metas)
 
     def reset(self) -> None:
-        for table in self._tables.values():
-            table.clear_all()
+        super().reset()
         self._timers.reset()

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headwater.batch import Batch
 from headwater.graph.nodes import WindowNode
-from headwater.operators.contract import Emit, StepTime
+from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.grouping import among, group
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.panes import moments
@@ -26,7 +26,7 @@ from headwater.state.table import StateTable
 from headwater.windows import SlicedAssigner, Window
 
 
-class SlicedWindowOperator:
+class SlicedWindowOperator(Step):
     """Runs one such step on one subtask."""
 
     def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
@@ -89,9 +89,6 @@ class SlicedWindowOperator:
         self._emit([(window, self._content(window, None)) for window in fired], emit)
         for start in self._schedule.drop(time.watermark_ms):
             self._slices.remove(start)
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        """These windows do not know processing time."""
 
     # -- results ----------------------------------------------------------------------------------------------------
 
