@@ -339,6 +339,15 @@ def test_it_runs_where_a_loop_runs_already(life: list[str]) -> None:
     assert life == ["open", "call", "close"] * 2
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT interrupts, also in a process that was started in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_whoever_waits_can_be_interrupted() -> None:
     ended: list[str] = []
 
