@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,8 @@ from headwater.graph.nodes import Key
 from headwater.schema import Schema, parse_type
 from headwater.state.keys import is_key_type
 
+On = str | Sequence[str] | Mapping[str, str]
+"""The columns that two sides are joined on: of the same names, or the left ones with the right ones."""
 KeyPart = str | Callable[[Any], Any]
 """A column, or a function of a row."""
 
@@ -37,3 +39,11 @@ def key_of(schema: Schema, parts: tuple[KeyPart, ...], dtype: str | None, step: 
     if not is_key_type(key.type):
         raise StateError.bad_key_type(step, key.type)
     return key
+
+
+def joined_columns(on: Any, step: str) -> dict[str, str]:
+    """The left columns that a join is on, each with its right one."""
+    pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in ([on] if isinstance(on, str) else on)}
+    if not pairs or not all(isinstance(name, str) for pair in pairs.items() for name in pair):
+        raise GraphError.bad_argument(step, "needs columns to join on", on, "write on='user' or on={'user': 'id'}")
+    return pairs

@@ -13,8 +13,8 @@ from headwater.errors import GraphError, SchemaError, StateError
 from headwater.lookups import LookupTable
 from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import is_key_type
+from headwater.streams.keying import On, joined_columns
 
-On = str | Sequence[str] | Mapping[str, str]
 Cache = Literal["full"] | int | None
 
 MAX_TABLE_BYTES = 64 << 20
@@ -37,7 +37,7 @@ class LookupJoin:
 
     def __init__(self, step: str, rows: Schema, table: Any, on: On, schema: SchemaLike | None) -> None:
         self._step, self._rows = step, rows
-        pairs = _pairs(step, on)
+        pairs = joined_columns(on, step)
         self.keys = tuple(pairs)
         self.right: Any = table
         self.right_keys = tuple(pairs.values())
@@ -163,14 +163,6 @@ class LookupJoin:
 
     def _refused(self, rule: str, fact: object, action: str) -> GraphError:
         return GraphError.bad_argument(self._step, rule, fact, action)
-
-
-def _pairs(step: str, on: Any) -> dict[str, str]:
-    """The stream's key columns with the table's."""
-    pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in ([on] if isinstance(on, str) else on)}
-    if not pairs or not all(isinstance(name, str) for pair in pairs.items() for name in pair):
-        raise GraphError.bad_argument(step, "needs columns to join on", on, "write on='user' or on={'user': 'id'}")
-    return pairs
 
 
 def _field(schema: Schema, name: str, step: str) -> pa.Field:

@@ -39,8 +39,9 @@ from headwater.retry import Retry
 from headwater.schema import Schema, SchemaLike
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
-from headwater.streams.keying import KeyPart, key_of
-from headwater.streams.lookup_join import Cache, LookupJoin, On
+from headwater.streams.joinable import Joinable
+from headwater.streams.keying import KeyPart, On, key_of
+from headwater.streams.lookup_join import Cache, LookupJoin
 from headwater.streams.map_async import async_settings
 from headwater.streams.pairs import moving
 from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from headwater.streams.windowed import WindowedStream
 
 
-class Stream:
+class Stream(Joinable):
     """A stream of rows. Handles are values: using one twice branches the stream."""
 
     key: Key = NO_KEY

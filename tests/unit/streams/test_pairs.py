@@ -41,3 +41,23 @@ def test_an_interval_join_needs_watermarks(env: hw.Environment, tmp_path: Path) 
     timed, plain = live(env, tmp_path, "timed", TIMED).key_by("k"), live(env, tmp_path, "plain", None).key_by("k")
     with pytest.raises(hw.GraphError, match="'plain' without watermarks on the right side"):
         timed.interval_join(plain, between=("0 s", "1 s"))
+
+
+def test_streams_can_be_keyed_by_the_join_itself() -> None:
+    env = hw.Environment("test", engine="local")
+    by_ts = hw.Watermarks.monotonous("ts")
+    left = env.from_rows([("x", 1, 10)], "a string, b long, ts long", by_ts, name="left")
+    right = env.from_rows([("x", 1, 7.5, 10)], "a string, c long, price double, ts long", by_ts, name="right")
+    joins = {
+        "interval": left.interval_join(right, ("0 s", "0 s"), on={"a": "a", "b": "c"}),
+        "regular": left.join_regular(right, on={"a": "a", "b": "c"}),
+        "temporal": left.temporal_join(right, on=["a"]),
+    }
+    for join in joins.values():
+        assert [row.price for row in join.collect()] == [7.5]
+    with pytest.raises(hw.GraphError, match="takes `on` for streams without key"):
+        left.key_by("a").join_regular(right, on="a")
+    with pytest.raises(hw.GraphError, match="needs columns to join on"):
+        left.join_regular(right, on=[])
+    with pytest.raises(hw.GraphError, match="needs keyed streams"):
+        left.join_regular(right)

@@ -1,0 +1,124 @@
+"""Joins by key, as methods of streams. The streams are keyed already, or `on` says by which columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from headwater.durations import Duration
+from headwater.errors import GraphError
+from headwater.functions import OutputTag
+from headwater.streams.joins import add_interval_join, add_regular_join, add_temporal_join
+from headwater.streams.keying import On, joined_columns
+
+if TYPE_CHECKING:
+    from headwater.streams.stream import Step, Stream
+
+
+class Joinable:
+    """What a stream can be joined by."""
+
+    def interval_join(  # noqa: PLR0913  each side has its own outputs
+        self,
+        other: Stream,
+        between: tuple[Duration, Duration],
+        *,
+        on: On | None = None,
+        lower_inclusive: bool = True,
+        upper_inclusive: bool = True,
+        late_left: OutputTag | None = None,
+        late_right: OutputTag | None = None,
+        unmatched_left: OutputTag | None = None,
+        unmatched_right: OutputTag | None = None,
+        suffix: str = "_right",
+        name: str = "interval_join",
+    ) -> Step:
+        """Pairs of rows of one key, where the other's event time is between these bounds relative to this one's.
+
+        >>> env = Environment("doc", engine="local")
+        >>> by_ts = hw.Watermarks.monotonous("ts")
+        >>> orders = env.from_rows([(1, 1000)], "id long, ts long", by_ts, name="orders")
+        >>> paid = env.from_rows([(1, 3000), (1, 9000)], "id long, ts long", by_ts, name="paid")
+        >>> orders.interval_join(paid, between=("0 s", "5 s"), on="id").collect()
+        [Row(id=1, ts=1000, ts_right=3000)]
+
+        A pair's time is the later of the two. Rows are kept until the watermark tells that nothing can meet them; those
+        that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
+        counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
+        """
+        left, right = self._keyed_on(other, on, name)
+        return add_interval_join(
+            left,
+            right,
+            between=between,
+            inclusive=(lower_inclusive, upper_inclusive),
+            tags={
+                "late_left": late_left,
+                "late_right": late_right,
+                "unmatched_left": unmatched_left,
+                "unmatched_right": unmatched_right,
+            },
+            suffix=suffix,
+            name=name,
+        )
+
+    def join_regular(
+        self,
+        other: Stream,
+        *,
+        on: On | None = None,
+        how: str = "inner",
+        ttl: Duration | None = None,
+        suffix: str = "_right",
+        name: str = "join_regular",
+    ) -> Step:
+        """Pairs of all rows of one key so far, as a changelog: `row_kind` says what a row does to the result.
+
+        >>> env = Environment("doc", engine="local")
+        >>> users = env.from_rows([(1, "ann"), (2, "bob")], "id long, user string", name="users")
+        >>> orders = env.from_rows([(1, 30)], "id long, amount long", name="orders")
+        >>> changes = users.join_regular(orders, on="id", how="left").collect()
+        >>> [(row.user, row.amount, row.row_kind) for row in changes]
+        [('ann', None, '+I'), ('bob', None, '+I'), ('ann', None, '-D'), ('ann', 30, '+I')]
+
+        `how` is 'inner', 'left', 'right' or 'full'. An input with a column `row_kind` is read as a changelog. A row is
+        kept for `ttl` of processing time after it came, or for ever. What a row gives has that row's event time.
+        """
+        left, right = self._keyed_on(other, on, name)
+        return add_regular_join(left, right, how=how, ttl=ttl, suffix=suffix, name=name)
+
+    def temporal_join(
+        self,
+        versions: Stream,
+        *,
+        on: On | None = None,
+        how: str = "inner",
+        late: OutputTag | None = None,
+        suffix: str = "_right",
+        name: str = "temporal_join",
+    ) -> Step:
+        """Each row with the version of its key that was valid at the row's event time: the latest one not after it.
+
+        >>> env = Environment("doc", engine="local")
+        >>> by_ts = hw.Watermarks.monotonous("ts")
+        >>> orders = env.from_rows([("eur", 15), ("eur", 25)], "c string, ts long", by_ts, name="orders")
+        >>> rates = env.from_rows([("eur", 1.1, 10), ("eur", 1.2, 20)], "c string, rate double, ts long", by_ts)
+        >>> orders.temporal_join(rates, on="c").collect()
+        [Row(c='eur', ts=15, rate=1.1, ts_right=10), Row(c='eur', ts=25, rate=1.2, ts_right=20)]
+
+        A row comes out when the watermark has reached its time, with that time; without a version it is left out, or
+        padded under how='left'. Rows that come after that are dropped and counted, or go to `late`. Versions with a
+        column `row_kind` are a changelog: after '-D' or '-U' a key has no version until the next.
+        """
+        left, right = self._keyed_on(versions, on, name)
+        return add_temporal_join(left, right, how=how, late=late, suffix=suffix, name=name)
+
+    def _keyed_on(self, other: Stream, on: On | None, step: str) -> tuple[Stream, Stream]:
+        """Both streams, keyed by the columns they are joined on."""
+        stream = cast("Stream", self)
+        stream._check_meets(other, step)
+        if on is None:
+            return stream, other
+        if not (stream.key.is_nothing and other.key.is_nothing):
+            raise GraphError.bad_argument(step, "takes `on` for streams without key", on, "leave it out")
+        columns = joined_columns(on, step)
+        return stream.key_by(*columns), other.key_by(*columns.values())
