@@ -19,4 +19,4 @@ def test_every_public_name_is_there() -> None:
 def test_every_error_on_purpose_has_one_root() -> None:
     errors = [value for value in vars(hw).values() if isinstance(value, type) and issubclass(value, Exception)]
     assert errors
-    assert all(issubclass(error, hw.HeadwaterError) for error in errors)
+    assert all(issubclass(error, hw.HeadwaterError | Warning) for error in errors)

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from headwater import errors
 from headwater.errors import HeadwaterError, JobError, UserCodeError
 
 _MARK = "headwater-error:"
@@ -45,7 +44,14 @@ def unwrap(job: str, error: Exception) -> HeadwaterError:
     facts = json.loads(base64.b64decode(found.group(1)))
     if "user" in facts:
         return UserCodeError(*facts["user"])
-    cls = getattr(errors, facts["type"], HeadwaterError)
+    cls = next((c for c in _all(HeadwaterError) if c.__name__ == facts["type"]), HeadwaterError)
     made: HeadwaterError = cls.__new__(cls)
     Exception.__init__(made, facts["text"])
     return made
+
+
+def _all(error: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:
+    """A class of errors and all those below it, wherever they are."""
+    yield error
+    for below in error.__subclasses__():
+        yield from _all(below)

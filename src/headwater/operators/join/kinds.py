@@ -11,7 +11,7 @@ from headwater.errors import RowError
 from headwater.graph.nodes import ROW_KIND
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
-_NAMES = pa.array(["+I", "-U", "+U", "-D"])
+_NAMES = ("+I", "-U", "+U", "-D")
 
 Kinds = npt.NDArray[np.int64]
 
@@ -21,7 +21,7 @@ def read_kinds(rows: pa.Table, step: str) -> Kinds:
     if ROW_KIND not in rows.column_names:
         return np.full(len(rows), INSERT)
     given = rows.column(ROW_KIND)
-    kinds = pc.index_in(given, value_set=_NAMES)
+    kinds = pc.index_in(given, value_set=pa.array(_NAMES))
     if kinds.null_count:
         unknown = given.filter(kinds.is_null())[0].as_py()
         raise RowError.value_does_not_fit(
@@ -39,4 +39,4 @@ def adds(kinds: Kinds) -> npt.NDArray[np.bool_]:
 
 def kind_names(kinds: Kinds) -> pa.Array:
     """The kinds as the column shows them."""
-    return _NAMES.take(pa.array(kinds))
+    return pa.array(_NAMES).take(pa.array(kinds))
