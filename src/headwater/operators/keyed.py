@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from headwater.batch import Batch, Timestamps, timestamp_array
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.descriptors import StateDeclaration
 from headwater.functions import Context, Emitted, Timer
 from headwater.graph.nodes import Key
-from headwater.operators.contract import Emit, Step, StepTime
+from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, side_batches
-from headwater.operators.timers import StepTimers
+from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.rows import Row, decode, encode_rows, make_rows
 from headwater.schema import Schema
@@ -64,7 +63,7 @@ class KeyedNode(Protocol):
     def key(self) -> Key: ...
 
 
-class KeyedFunctionOperator(Step):
+class KeyedFunctionOperator(KeepsTimers):
     """One function with state and timers per key on one subtask. What it does with rows is up to those that extend it."""
 
     needs_order = True
@@ -123,19 +122,6 @@ class KeyedFunctionOperator(Step):
 
     def tables(self) -> dict[str, StateTable]:
         return self._tables
-
-    def meta(self) -> dict[str, Any]:
-        return self._timers.meta()
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        self._timers.set_meta(meta)
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return merged_numbers(metas)
-
-    def reset(self) -> None:
-        super().reset()
-        self._timers.reset()
 
 
 def rows_and_keys(batch: Batch, row: type[Row], key: Key) -> tuple[Any, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
 from headwater.errors import StateError
+from headwater.operators.contract import Step
 from headwater.state.memory import Cursor
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import StateTable
@@ -52,6 +54,25 @@ class StepTimers:
         for queue in (self.event, self.processing):
             queue.clear_all()
             queue.next_registration = 0
+
+
+class KeepsTimers(Step):
+    """A step that has timers, whose numbers are all that it keeps besides its tables."""
+
+    _timers: StepTimers
+
+    def meta(self) -> dict[str, Any]:
+        return self._timers.meta()
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        self._timers.set_meta(meta)
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_numbers(metas)
+
+    def reset(self) -> None:
+        super().reset()
+        self._timers.reset()
 
 
 class NoTimers:

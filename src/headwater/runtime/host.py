@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater.batch import MIN_TIMESTAMP, Batch, concat
+from headwater.batch import Batch, concat
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
 from headwater.graph.nodes import Node
@@ -139,7 +139,6 @@ class _Entry:
         else:
             self.operator = PassOperator()
             self._outlet = Outlet.into(plan, node)
-        self._watermark_ms = MIN_TIMESTAMP
 
     def tables(self) -> dict[str, StateTable]:
         return {**self.operator.tables(), **self._valve.tables()}

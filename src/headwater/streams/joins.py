@@ -12,7 +12,7 @@ from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.graph.nodes import ROW_KIND, IntervalJoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.schema import Schema, type_ddl
-from headwater.streams.pairs import add_pair, check_has_watermarks, check_keyed, check_tag, joined
+from headwater.streams.pairs import add_join, check_has_watermarks, check_keyed, check_tag, joined
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step, Stream
@@ -29,7 +29,6 @@ def add_interval_join(
     name: str,
 ) -> Step:
     """Two streams joined by key and by how far apart their times are."""
-    left._check_meets(right, name)
     check_keyed(left, right, name)
     check_has_watermarks(left, right, name)
     if not isinstance(between, tuple | list) or len(between) != 2:
@@ -46,26 +45,11 @@ def add_interval_join(
     if len(given) != len(set(given)):
         raise GraphError.bad_argument(name, "needs side outputs of different names", given, "rename one")
     schema, shown = joined(left, right, suffix, name)
-    return add_pair(
-        left,
-        right,
-        IntervalJoinNode,
-        name,
-        schema,
-        key=left.key,
-        right_key=right.key,
-        left_schema=left.schema,
-        right_schema=right.schema,
-        right_columns=shown,
-        lower_ms=lower,
-        upper_ms=upper,
-        **tags,
-    )
+    return add_join(left, right, IntervalJoinNode, name, schema, shown=shown, lower_ms=lower, upper_ms=upper, **tags)
 
 
 def add_regular_join(left: Stream, right: Stream, *, how: str, ttl: Duration | None, suffix: str, name: str) -> Step:
     """Two streams joined by key over all their rows, as a changelog."""
-    left._check_meets(right, name)
     check_keyed(left, right, name)
     _check_how(how, ("inner", "left", "right", "full"), name)
     ttl_ms = None if ttl is None else duration_ms(ttl, what=f"ttl of {name}")
@@ -73,47 +57,24 @@ def add_regular_join(left: Stream, right: Stream, *, how: str, ttl: Duration | N
         raise GraphError.bad_argument(name, "needs a ttl of at least 1 ms", ttl, "leave it out to keep rows for ever")
     rows = _without_kind(left, name), _without_kind(right, name)
     schema, shown = joined(left, right, suffix, name, rows)
-    return add_pair(
-        left,
-        right,
-        RegularJoinNode,
-        name,
-        Schema(_padded(schema, len(rows[0].names), how).arrow.append(pa.field(ROW_KIND, pa.string()))),
-        key=left.key,
-        right_key=right.key,
-        left_schema=rows[0],
-        right_schema=rows[1],
-        right_columns=shown,
-        how=how,
-        ttl_ms=ttl_ms,
-    )
+    told = Schema(_padded(schema, len(rows[0].names), how).arrow.append(pa.field(ROW_KIND, pa.string())))
+    kept = {"left_schema": rows[0], "right_schema": rows[1]}
+    return add_join(left, right, RegularJoinNode, name, told, shown=shown, how=how, ttl_ms=ttl_ms, **kept)
 
 
 def add_temporal_join(
     rows: Stream, versions: Stream, *, how: str, late: OutputTag | None, suffix: str, name: str
 ) -> Step:
     """Rows joined with the versions of their keys that were valid at the rows' times."""
-    rows._check_meets(versions, name)
     check_keyed(rows, versions, name)
     check_has_watermarks(rows, versions, name)
     _check_how(how, ("inner", "left"), name)
     check_tag(late, rows, name, "late")
     schemas = rows.schema, _without_kind(versions, name)
     schema, shown = joined(rows, versions, suffix, name, schemas)
-    return add_pair(
-        rows,
-        versions,
-        TemporalJoinNode,
-        name,
-        _padded(schema, len(schemas[0].names), how),
-        key=rows.key,
-        right_key=versions.key,
-        left_schema=schemas[0],
-        right_schema=schemas[1],
-        right_columns=shown,
-        how=how,
-        late=late,
-    )
+    told = _padded(schema, len(schemas[0].names), how)
+    kept = {"right_schema": schemas[1]}
+    return add_join(rows, versions, TemporalJoinNode, name, told, shown=shown, how=how, late=late, **kept)
 
 
 def _padded(schema: Schema, left_columns: int, how: str) -> Schema:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
-from headwater.graph.nodes import REBALANCE, RIGHT, Edge, Key, Node
+from headwater.graph.nodes import REBALANCE, RIGHT, Edge, JoinNode, Key, Node
 from headwater.schema import Schema, type_ddl
 
 if TYPE_CHECKING:
@@ -96,6 +96,21 @@ def add_pair(left: Stream, right: Stream, cls: type[Node], name: str, schema: Sc
     """Add a step with two inputs."""
     edges = (*moving(left._edges), *(dataclasses.replace(edge, side=RIGHT) for edge in moving(right._edges)))
     return left._add(cls, name, schema, edges, **settings)
+
+
+def add_join(
+    left: Stream,
+    right: Stream,
+    cls: type[JoinNode],
+    name: str,
+    schema: Schema,
+    *,
+    shown: tuple[str, ...],
+    **settings: Any,
+) -> Step:
+    """Add a join that shows these of the right columns; it keeps whole rows unless `settings` say otherwise."""
+    sides = {"key": left.key, "right_key": right.key, "left_schema": left.schema, "right_schema": right.schema}
+    return add_pair(left, right, cls, name, schema, right_columns=shown, **{**sides, **settings})
 
 
 def moving(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:

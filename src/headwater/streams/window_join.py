@@ -12,7 +12,7 @@ from headwater.functions import Emitted, OutputTag, ProcessWindowFunction, Windo
 from headwater.graph.nodes import LEFT, RIGHT, WindowInput, WindowJoinNode, WindowNode
 from headwater.schema import Schema, SchemaLike
 from headwater.streams.keying import KeyPart, key_of
-from headwater.streams.pairs import add_pair, check_has_watermarks, check_keyed, joined
+from headwater.streams.pairs import add_join, check_has_watermarks, check_keyed, joined
 from headwater.streams.tagging import CoGroupFunction, JoinFunction, SideBySide, tagged, tagged_schema
 from headwater.streams.windowing import Windowing
 from headwater.triggers import EventTimeTrigger
@@ -177,17 +177,13 @@ class WindowedJoin(WindowedPair):
             places = tuple(right.schema.names.index(name) for name in columns)
             return self._add_windows(JoinFunction(SideBySide(places)), value, shown)
         self._check_watermarks()
-        return add_pair(
+        return add_join(
             left,
             right,
             WindowJoinNode,
             self._step,
             shown,
-            key=left.key,
-            right_key=right.key,
-            left_schema=left.schema,
-            right_schema=right.schema,
-            right_columns=columns,
+            shown=columns,
             assigner=assigner,
             lateness_ms=self._lateness_ms,
             late_left=self._late[LEFT],

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from headwater.batch import MAX_TIMESTAMP, Batch, timestamp_list
-from headwater.clock.timers import EVENT, PROCESSING, merged_numbers
+from headwater.clock.timers import EVENT, PROCESSING
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
-from headwater.operators.contract import Emit, Step, StepTime
+from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, rows_of, side_batches
-from headwater.operators.timers import StepTimers
+from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.operators.window.assignment import Assigned, assignment_of
 from headwater.operators.window.bursts import Bursts, bursts_of
@@ -37,7 +37,7 @@ from headwater.windows import Window
 _SLICE_ROWS = 65_536
 
 
-class WindowOperator(Step):
+class WindowOperator(KeepsTimers):
     """Runs one window step on one subtask."""
 
     needs_order = True
@@ -350,16 +350,3 @@ class WindowOperator(Step):
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._late.take_dropped()}
-
-    def meta(self) -> dict[str, Any]:
-        return self._timers.meta()
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        self._timers.set_meta(meta)
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        return merged_numbers(metas)
-
-    def reset(self) -> None:
-        super().reset()
-        self._timers.reset()
