@@ -1,6 +1,6 @@
 """Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
 
-from headwater import connectors, evictors, testing, triggers
+from headwater import connectors, evictors, restart, testing, triggers
 from headwater.aggregates import (
     Aggregate,
     approx_count_distinct,
@@ -54,7 +54,7 @@ from headwater.functions import (
     WindowContext,
 )
 from headwater.retry import Retry
-from headwater.runtime.engine import Job, JobStatus
+from headwater.runtime.engine import Job, JobStatus, RestartReason
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.broadcast import BroadcastStream
@@ -113,6 +113,7 @@ __all__ = [
     "ProcessWindowFunction",
     "PublishError",
     "ReducingState",
+    "RestartReason",
     "Retention",
     "Retry",
     "RowError",
@@ -158,6 +159,7 @@ __all__ = [
     "per_window",
     "processing_time",
     "repeat",
+    "restart",
     "session",
     "sliding",
     "stddev",

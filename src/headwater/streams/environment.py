@@ -17,6 +17,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
 from headwater.plan.explain import explain
 from headwater.plan.levels import JobPlan, plan_job
+from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
 from headwater.runtime.offsets import Clock, wall_clock
@@ -45,11 +46,13 @@ class Environment:
         spark_config: dict[str, str] | None = None,
         key_groups: int = DEFAULT_KEY_GROUPS,
         max_rows_per_epoch: int = 1_000_000,
+        restart: RestartStrategy | None = None,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
-        each source gives to one epoch.
+        each source gives to one epoch. `restart` says what to do when the running job fails: one of `hw.restart`, of
+        which `none()` is the default.
         """
         if not name or not all(c.isalnum() or c in "_-." for c in name):
             raise GraphError.bad_argument(
@@ -74,6 +77,8 @@ class Environment:
             raise GraphError.bad_argument(
                 "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
             )
+        if restart is not None and not isinstance(restart, RestartStrategy):
+            raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
         self.name = name
         self.graph = Graph(name)
         self._job_dir = None if job_dir is None else Path(job_dir)
@@ -82,6 +87,7 @@ class Environment:
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
         self._max_rows = max_rows_per_epoch
+        self._restart = none() if restart is None else restart
 
     def source(
         self,
@@ -130,16 +136,33 @@ class Environment:
         """The levels the graph runs in, as text."""
         return explain(self._plan(self.graph))
 
-    def start(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps, clock: Clock = wall_clock) -> Job:
+    def start(
+        self,
+        *,
+        bounded: bool | None = None,
+        on_step: OnStep = ignore_steps,
+        clock: Clock = wall_clock,
+        restart_time: RestartTime | None = None,
+    ) -> Job:
         """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends.
 
-        `on_step` is told of every step of every epoch. `clock` gives processing time by epoch, for tests.
+        `on_step` is told of every step of every epoch. For tests, `clock` gives processing time by epoch, and
+        `restart_time` is the time that the restart strategy goes by.
         """
-        return self._start(self.graph, self._job_dir, bounded=bounded, on_step=on_step, clock=clock)
+        return self._start(
+            self.graph, self._job_dir, bounded=bounded, on_step=on_step, clock=clock, restart_time=restart_time
+        )
 
-    def run(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps, clock: Clock = wall_clock) -> Job:
+    def run(
+        self,
+        *,
+        bounded: bool | None = None,
+        on_step: OnStep = ignore_steps,
+        clock: Clock = wall_clock,
+        restart_time: RestartTime | None = None,
+    ) -> Job:
         """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way)."""
-        job = self.start(bounded=bounded, on_step=on_step, clock=clock)
+        job = self.start(bounded=bounded, on_step=on_step, clock=clock, restart_time=restart_time)
         try:
             job.wait()
         except KeyboardInterrupt:
@@ -157,6 +180,7 @@ class Environment:
         bounded: bool | None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
+        restart_time: RestartTime | None = None,
     ) -> Job:
         plan = self._plan(graph)
         if bounded is None:
@@ -172,6 +196,8 @@ class Environment:
             bounded=bounded,
             on_step=on_step,
             clock=clock,
+            restart=self._restart,
+            restart_time=restart_time or MachineTime(),
             spark=self._spark,
             spark_config=self._spark_config,
         )
