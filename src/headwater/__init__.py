@@ -20,6 +20,7 @@ from headwater.aggregates import (
     var,
 )
 from headwater.composition import both, early, either, repeat, then
+from headwater.connectors.contract import Guarantee
 from headwater.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState, per_window
 from headwater.errors import (
     ChangelogError,
@@ -53,6 +54,7 @@ from headwater.functions import (
     Timer,
     WindowContext,
 )
+from headwater.graph.guarantees import PathGuarantee
 from headwater.retry import Retry
 from headwater.runtime.engine import Job, JobStatus, RestartReason
 from headwater.runtime.steps import EpochStep
@@ -60,6 +62,7 @@ from headwater.schema import Schema
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
 from headwater.streams.growth import StateGrowthWarning
+from headwater.streams.guarantees import GuaranteeWarning
 from headwater.streams.keyed import KeyedStream
 from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
@@ -96,6 +99,8 @@ __all__ = [
     "EventLog",
     "Evictor",
     "GraphError",
+    "Guarantee",
+    "GuaranteeWarning",
     "HeadwaterError",
     "JavaMissing",
     "Job",
@@ -109,6 +114,7 @@ __all__ = [
     "MapState",
     "OutputTag",
     "Pane",
+    "PathGuarantee",
     "ProcessFunction",
     "ProcessWindowFunction",
     "PublishError",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.connectors.contract import Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.contract import Guarantee, Positions, Sink, Source, Staged, read_staged
 from headwater.rows import decode, encode_rows, make_rows
 from headwater.schema import Schema
 
@@ -39,7 +39,8 @@ class RowsSource(Source):
 class MemorySink(Sink):
     """Keeps published rows in this process; `rows` is a list of named tuples in the order of publication."""
 
-    exactly_once = False
+    guarantee = Guarantee.EXACTLY_ONCE
+    outlives_process = False
 
     def __init__(self) -> None:
         self.rows: list[Any] = []

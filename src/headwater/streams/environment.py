@@ -14,6 +14,7 @@ from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.graph.describe import describe
 from headwater.graph.graph import Graph
+from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
 from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
 from headwater.plan.explain import explain
 from headwater.plan.levels import JobPlan, plan_job
@@ -25,6 +26,7 @@ from headwater.runtime.steps import OnStep, ignore_steps
 from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.growth import warn_of_growth
+from headwater.streams.guarantees import warn_of_guarantees
 from headwater.streams.stream import Step, Stream
 from headwater.watermarks import Watermarks
 
@@ -136,6 +138,31 @@ class Environment:
         """The levels the graph runs in, as text."""
         return explain(self._plan(self.graph))
 
+    def guarantees(self) -> list[PathGuarantee]:
+        """For each source and each sink that its rows reach: how often they take effect there, and why."""
+        self.graph.validate()
+        return guarantees(self.graph, outlives_process=self._outlives_process(self._job_dir))
+
+    def explain_guarantees(self) -> str:
+        """The guarantees as text, and what the job goes on from after a failure.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([(1,)], "n int").print()  # doctest: +ELLIPSIS
+        <...>
+        >>> print(env.explain_guarantees())
+        job doc
+        after a failure it starts from the beginning: it has neither a restart strategy nor, on Spark, a job_dir
+        rows -> print: at-least-once
+          source rows (1 rows in memory): its rows can be read again
+          sink print (console): an epoch that is being published when the job fails is published again
+        """
+        after = _after_failure(outlives_process=self._outlives_process(self._job_dir), restarts=self._restart != none())
+        return explain_guarantees(self.name, after, self.guarantees())
+
+    def _outlives_process(self, job_dir: Path | None) -> bool:
+        """Whether a new process goes on where this one was."""
+        return self._engine_name == "spark" and job_dir is not None
+
     def start(
         self,
         *,
@@ -189,6 +216,9 @@ class Environment:
             _check_gives_results(graph)
         else:
             warn_of_growth(graph)
+        outlives_process = self._outlives_process(job_dir)
+        if outlives_process or self._restart != none():
+            warn_of_guarantees(graph, outlives_process=outlives_process)
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,
@@ -217,6 +247,14 @@ class Environment:
         node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
         self._start(whole.upstream_of(node.id), None, bounded=True).wait()
         return sink.rows
+
+
+def _after_failure(*, outlives_process: bool, restarts: bool) -> str:
+    if outlives_process:
+        return "after a failure it goes on from its last committed epoch, also in a new process"
+    if restarts:
+        return "after a failure it goes on from its last committed epoch; in a new process it starts from the beginning"
+    return "after a failure it starts from the beginning: it has neither a restart strategy nor, on Spark, a job_dir"
 
 
 def _check_gives_results(graph: Graph) -> None:

@@ -141,6 +141,8 @@ def test_a_sink_that_is_away_for_a_while_gets_what_it_missed_once(tmp_path: Path
     class Away(hw.connectors.Sink):
         """Takes an epoch only when its failures are over."""
 
+        guarantee = hw.Guarantee.EXACTLY_ONCE
+
         def __init__(self, failures: Failures) -> None:
             self.failures = failures
             self.epochs: list[int] = []
