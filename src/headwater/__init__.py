@@ -21,7 +21,16 @@ from headwater.aggregates import (
 )
 from headwater.composition import both, early, either, repeat, then
 from headwater.connectors.contract import Guarantee
-from headwater.descriptors import AggregatingState, ListState, MapState, ReducingState, ValueState, per_window
+from headwater.descriptors import (
+    AggregatingState,
+    ListState,
+    MapState,
+    OperatorListState,
+    ReducingState,
+    UnionListState,
+    ValueState,
+    per_window,
+)
 from headwater.errors import (
     ChangelogError,
     DurationError,
@@ -112,6 +121,7 @@ __all__ = [
     "ListState",
     "LogError",
     "MapState",
+    "OperatorListState",
     "OutputTag",
     "Pane",
     "PathGuarantee",
@@ -134,6 +144,7 @@ __all__ = [
     "Trigger",
     "TriggerContext",
     "TriggerResult",
+    "UnionListState",
     "UserCodeError",
     "ValueState",
     "WatermarkGenerator",

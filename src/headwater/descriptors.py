@@ -1,4 +1,4 @@
-"""State declarations: what a function keeps per key, by name and Spark DDL type.
+"""State declarations: what a function keeps, per key or per subtask, by name and Spark DDL type.
 
 A declaration is a class attribute of a function. When a job opens the function, the runtime puts a handle with the same
 methods in its place on the instance; before that, using it is an error.
@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
-from headwater.errors import StateError
+from headwater.errors import GraphError, StateError
 from headwater.functions import AggregateFunction
 from headwater.rows import converter
 from headwater.schema import parse_type
@@ -103,6 +103,26 @@ class ListState(StateDeclaration):
 
     def columns(self) -> list[tuple[str, pa.DataType]]:
         return [("index", pa.int64()), ("value", self.type)]
+
+
+class OperatorListState(ListState):
+    """A list per subtask, in a `ProcessFunction`. At another parallelism all elements are dealt out evenly."""
+
+    kind = "operator_list"
+
+    def get(self) -> list[Any]:
+        """A copy of the list."""
+        self._not_open()
+
+    def clear(self) -> None:
+        """Remove all elements."""
+        self._not_open()
+
+
+class UnionListState(OperatorListState):
+    """A list per subtask, in a `ProcessFunction`. At another parallelism every subtask gets the elements of all."""
+
+    kind = "union_list"
 
 
 class MapState(StateDeclaration):
@@ -225,6 +245,35 @@ def state_of_type(declaration: D, dtype: pa.DataType) -> D:
     """The declaration, of a type that is known as an Arrow type only."""
     declaration.attribute, declaration.type = declaration.name, dtype  # type: ignore[attr-defined]
     return declaration
+
+
+def keyed_states(function: object, step: str) -> list[StateDeclaration]:
+    """The declarations of a function whose state is per key; it has no operator state."""
+    states = declared_states(function, step)
+    for state in states:
+        if isinstance(state, OperatorListState):
+            raise GraphError.bad_argument(
+                step,
+                "has operator state, which only a hw.ProcessFunction can have",
+                state.name,
+                "declare a hw.ListState, or use a hw.ProcessFunction",
+            )
+    return states
+
+
+def operator_states(function: object, step: str) -> list[OperatorListState]:
+    """The declarations of a function that has no key; it has operator state only."""
+    found = []
+    for state in declared_states(function, step):
+        if not isinstance(state, OperatorListState):
+            raise GraphError.bad_argument(
+                step,
+                "has no key, so it cannot have keyed state",
+                state.name,
+                "use a hw.KeyedProcessFunction behind .key_by(...), or declare a hw.OperatorListState",
+            )
+        found.append(state)
+    return found
 
 
 def declared_states(function: object, step: str) -> list[StateDeclaration]:

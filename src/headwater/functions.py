@@ -202,14 +202,20 @@ class ProcessWindowFunction:
 
 
 class ProcessFunction:
-    """A stateless function with side outputs over any stream."""
+    """A function with side outputs over any stream. Declare operator state, if there is any, as class attributes."""
 
     def open(self) -> None:
-        """Called once before the first element in each place the function runs."""
+        """Called before the first element in each place the function runs; operator state can be read, not changed."""
 
     def process(self, event: Any, ctx: Context) -> Emitted:
-        """Called for each element; the context has `timestamp` and `output` only."""
+        """Called for each element; the context has `timestamp` and `output`, and with state `watermark` and `now`."""
         raise NotImplementedError
+
+    def restored(self, subtask: int, parallelism: int) -> None:
+        """Called once, before `open`, when operator state was dealt out anew over `parallelism` subtasks.
+
+        State can be changed here: a union list has the elements of all subtasks now, of which this one may want its own.
+        """
 
 
 class AggregateFunction(Generic[In, Acc, Out]):

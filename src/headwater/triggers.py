@@ -9,10 +9,13 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from headwater.batch import MAX_TIMESTAMP
-from headwater.descriptors import ReducingState, StateDeclaration, ValueState, declared_states, state_of_type
+import numpy as np
+import numpy.typing as npt
+
+from headwater.batch import MAX_TIMESTAMP, Timestamps
+from headwater.descriptors import ReducingState, StateDeclaration, ValueState, keyed_states, state_of_type
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import Timers
@@ -43,6 +46,25 @@ class TriggerResult(enum.Flag):
 
 
 CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
+
+
+class Firings(NamedTuple):
+    """After which of the rows that came together a window fires, in order, and where its content is dropped then."""
+
+    places: npt.NDArray[np.int64]
+    purges: npt.NDArray[np.bool_]
+
+    @classmethod
+    def at(cls, places: npt.NDArray[np.int64]) -> Firings:
+        """Firings that drop nothing."""
+        return cls(places, np.zeros(len(places), np.bool_))
+
+    def behind(self, rows: int) -> Firings:
+        """The same after so many rows more."""
+        return Firings(self.places + rows, self.purges)
+
+
+NO_FIRINGS = Firings.at(np.empty(0, np.int64))
 
 
 class _Window(Protocol):
@@ -76,10 +98,27 @@ class Trigger:
     """Whether it works for windows that merge: its states are then reducing states."""
     can_fire = True
     """Whether it ever fires by itself."""
+    waits_for_time = False
+    """Whether, while the watermark is before the window's end, it makes no difference how many rows came, and when."""
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         """A row came into the window."""
         raise NotImplementedError
+
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        """Rows with these timestamps came into the window, in this order: what `on_element` says of each, in one call.
+
+        A class that has it beside `on_element` is asked so where nobody needs the rows as Python values.
+        """
+        raise NotImplementedError
+
+    def rows_to_fire(self, ctx: TriggerContext) -> int | None:
+        """For a trigger with `on_rows`: after how many rows it fires next if nothing but rows comes; None if never."""
+        return None
+
+    def takes_rows(self) -> bool:
+        """Whether it and its parts have `on_rows`; one that is inherited does not know of an `on_element` that is not."""
+        return "on_rows" in vars(type(self)) and all(part.takes_rows() for part in self.parts())
 
     def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         """An event-time timer of the window fires; it may be another trigger's."""
@@ -110,7 +149,7 @@ class Trigger:
 
     def states(self, schema: Schema, step: str) -> list[StateDeclaration]:
         """The states it keeps; by default those declared on its class."""
-        return declared_states(self, step)
+        return keyed_states(self, step)
 
     def reset(self, ctx: TriggerContext) -> None:
         """Start over: no timers, no state, here and in its parts."""
@@ -126,12 +165,22 @@ class EventTimeTrigger(Trigger):
     """Fires when the watermark passes the window's end, and then for every late row."""
 
     can_merge = True
+    waits_for_time = True
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         if ctx.window.last <= ctx.watermark:
             return FIRE
         ctx.timers.event_time(ctx.window.last)
         return CONTINUE
+
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        if ctx.window.last <= ctx.watermark:
+            return Firings.at(np.arange(len(timestamps)))
+        ctx.timers.event_time(ctx.window.last)
+        return NO_FIRINGS
+
+    def rows_to_fire(self, ctx: TriggerContext) -> int | None:
+        return 1 if ctx.window.last <= ctx.watermark else None
 
     def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         return FIRE if timestamp == ctx.window.last else CONTINUE
@@ -148,10 +197,15 @@ class ProcessingTimeTrigger(Trigger):
     """Fires when processing time passes the window's end."""
 
     can_merge = True
+    waits_for_time = True
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         ctx.timers.processing_time(ctx.window.last)
         return CONTINUE
+
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        ctx.timers.processing_time(ctx.window.last)
+        return NO_FIRINGS
 
     def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         return FIRE if timestamp == ctx.window.last else CONTINUE
@@ -180,6 +234,12 @@ class CountTrigger(Trigger):
         self.seen.clear()
         return FIRE
 
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        return count_rows(self.seen, self._count, len(timestamps))
+
+    def rows_to_fire(self, ctx: TriggerContext) -> int | None:
+        return self._count - (self.seen.get() or 0)
+
 
 class ContinuousEventTimeTrigger(Trigger):
     """Fires whenever event time passes a multiple of the interval, and at the window's end."""
@@ -198,6 +258,17 @@ class ContinuousEventTimeTrigger(Trigger):
             assert ctx.timestamp is not None
             self._set_next(_aligned(ctx.timestamp, self._interval_ms), ctx)
         return CONTINUE
+
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        if ctx.window.last <= ctx.watermark:
+            return Firings.at(np.arange(len(timestamps)))
+        ctx.timers.event_time(ctx.window.last)
+        if self.next.get() is None:
+            self._set_next(_aligned(int(timestamps[0]), self._interval_ms), ctx)
+        return NO_FIRINGS
+
+    def rows_to_fire(self, ctx: TriggerContext) -> int | None:
+        return 1 if ctx.window.last <= ctx.watermark else None
 
     def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         if timestamp == ctx.window.last:
@@ -237,6 +308,11 @@ class ContinuousProcessingTimeTrigger(Trigger):
         if self.next.get() is None:
             self._set_next(_aligned(ctx.now, self._interval_ms), ctx)
         return CONTINUE
+
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        if self.next.get() is None:
+            self._set_next(_aligned(ctx.now, self._interval_ms), ctx)
+        return NO_FIRINGS
 
     def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         if timestamp == ctx.window.last:
@@ -292,19 +368,29 @@ class NeverTrigger(Trigger):
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         return CONTINUE
 
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        return NO_FIRINGS
+
 
 class PurgingTrigger(Trigger):
     """Another trigger, whose firings also drop the window's content."""
 
     def __init__(self, inner: Trigger) -> None:
         self._inner = inner
-        self.can_merge, self.can_fire = inner.can_merge, inner.can_fire
+        self.can_merge, self.can_fire, self.waits_for_time = inner.can_merge, inner.can_fire, inner.waits_for_time
 
     def parts(self) -> Sequence[Trigger]:
         return (self._inner,)
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         return self._purged(self._inner.on_element(event, ctx))
+
+    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
+        places, _ = self._inner.on_rows(timestamps, ctx)
+        return Firings(places, np.ones(len(places), np.bool_))
+
+    def rows_to_fire(self, ctx: TriggerContext) -> int | None:
+        return self._inner.rows_to_fire(ctx)
 
     def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         return self._purged(self._inner.on_event_time(timestamp, ctx))
@@ -365,6 +451,16 @@ def purging(trigger: Trigger) -> Trigger:
 def never() -> Trigger:
     """Do not fire."""
     return NeverTrigger()
+
+
+def count_rows(seen: Any, count: int, rows: int) -> Firings:
+    """Where a count is reached by so many rows more; keeps what is left of them in the state `seen`."""
+    before = seen.get() or 0
+    if before:
+        seen.clear()
+    if left := (before + rows) % count:
+        seen.add(left)
+    return Firings.at(np.arange(count - before - 1, rows, count)) if before + rows >= count else NO_FIRINGS
 
 
 def checked(trigger: Any, step: str) -> Trigger:

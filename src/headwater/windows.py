@@ -37,6 +37,10 @@ class Window(NamedTuple):
         """The last timestamp that belongs to the window."""
         return self.end - 1 if self.end < MAX_TIMESTAMP else MAX_TIMESTAMP
 
+    def touches(self, other: Window) -> bool:
+        """Whether the two overlap or one begins where the other ends."""
+        return self.start <= other.end and self.end >= other.start
+
 
 GLOBAL = Window(MIN_TIMESTAMP, MAX_TIMESTAMP)
 """The window of everything."""
@@ -155,13 +159,17 @@ class Session(WindowAssigner):
         self.gap_ms, self._by = gap_ms, by
 
     def assign(self, event: Any, timestamp: int) -> Iterable[Window]:
-        gap_ms = self.gap_ms
-        if gap_ms is None:
-            assert self._by is not None
-            gap_ms = duration_ms(self._by(event), what="a session's gap", negative=True)
-            if gap_ms <= 0:
-                raise ValueError(f"a session's gap must be more than 0, got {gap_ms} ms")
-        return (Window(timestamp, timestamp + gap_ms),)
+        return (Window(timestamp, timestamp + self.gap_of(event)),)
+
+    def gap_of(self, event: Any) -> int:
+        """For how long a row keeps its session open."""
+        if self.gap_ms is not None:
+            return self.gap_ms
+        assert self._by is not None
+        gap_ms = duration_ms(self._by(event), what="a session's gap", negative=True)
+        if gap_ms <= 0:
+            raise ValueError(f"a session's gap must be more than 0, got {gap_ms} ms")
+        return gap_ms
 
     def describe(self) -> str:
         return f"session({self.gap_ms} ms)" if self.gap_ms is not None else "session(by function)"
@@ -186,16 +194,16 @@ class CountWindows(Global):
     """Every `size` rows of a key; or, with a slide, the last `size` rows after every `slide`."""
 
     def __init__(self, size: int, slide: int | None) -> None:
-        self._size, self._slide = size, slide
+        self.size, self.slide = size, slide
 
     def default_trigger(self) -> Trigger:
-        return PurgingTrigger(CountTrigger(self._size)) if self._slide is None else CountTrigger(self._slide)
+        return PurgingTrigger(CountTrigger(self.size)) if self.slide is None else CountTrigger(self.slide)
 
     def default_evictor(self) -> Evictor | None:
-        return None if self._slide is None else CountEvictor(self._size)
+        return None if self.slide is None else CountEvictor(self.size)
 
     def describe(self) -> str:
-        return f"count({self._size})" if self._slide is None else f"count({self._size}, {self._slide})"
+        return f"count({self.size})" if self.slide is None else f"count({self.size}, {self.slide})"
 
 
 def tumbling(size: Duration, offset: Duration = "0 s") -> Tumbling:
@@ -262,21 +270,23 @@ def processing_time(assigner: WindowAssigner) -> WindowAssigner:
         raise GraphError.bad_argument(
             "processing_time", "needs windows in time", assigner, "write processing_time(tumbling('10 s'))"
         )
-    return _InProcessingTime(assigner)
+    return InProcessingTime(assigner)
 
 
-class _InProcessingTime(WindowAssigner):
+class InProcessingTime(WindowAssigner):
+    """Other windows, by the job's clock."""
+
     domain = PROCESSING
 
     def __init__(self, inner: WindowAssigner) -> None:
-        self._inner = inner
+        self.inner = inner
         self.merges = inner.merges
 
     def assign(self, event: Any, timestamp: int) -> Iterable[Window]:
-        return self._inner.assign(event, timestamp)
+        return self.inner.assign(event, timestamp)
 
     def describe(self) -> str:
-        return f"processing_time({self._inner.describe()})"
+        return f"processing_time({self.inner.describe()})"
 
 
 def _positive(value: Duration, step: str, what: str) -> int:

@@ -138,7 +138,7 @@ def records() -> dict[str, bytes]:
     at = datetime(1969, 7, 20, 20, 17, 40, tzinfo=UTC)
     found = {}
     for epoch, rows in enumerate([[("a", 1, at), ("ü", 7, None)], [("a", -1, at), ("c", 5, at)]]):
-        outlet.begin(EpochFacts(epoch, 50), "rows/0", 0)
+        outlet.begin(EpochFacts(epoch, 50), "rows/0")
         outlet.emit(None, Batch(encode_rows(rows, schema.arrow, "rows"), timestamp_array([10, 20])))
         host.run([data for _, data in outlet.finish(epoch * 10)])
         found["delta" if epoch else "base"] = host.delta() if epoch else host.base()

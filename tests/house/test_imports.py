@@ -23,7 +23,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     **dict.fromkeys(LEAVES, LEAVES),
     "eventlog": frozenset({"durable", "errors", "rows", "schema"}),
     "state": LEAVES,
-    "clock": LEAVES | {"state.table"},
+    "clock": LEAVES | {"state.spread", "state.table"},
     "connectors": LEAVES | {"eventlog"},
     "graph": LEAVES | {"connectors.contract"},
     "plan": LEAVES | {"connectors.contract", "graph"},

@@ -13,8 +13,9 @@ A regular join deletes only rows that are there, and updates by a pair of -U and
 the right, each from its timestamp on.
 
 Actions are rows `["left", key, value, timestamp]` and `["right", ...]`, with the row kind as one more item if the input
-is a changelog; `["watermark", t]` of both inputs, `["watermark_left", t]` and `["watermark_right", t]`; `["clock", t]`
-and `["end"]`. The keys of regular joins may be null.
+is a changelog; `["watermark", t]` of both inputs, `["watermark_left", t]` and `["watermark_right", t]`;
+`["idle_left"]` and `["idle_right"]`, until the next row or watermark of that input; `["end"]` of both inputs,
+`["end_left"]` and `["end_right"]`; and `["clock", t]`. The keys of regular joins may be null.
 
 Each of the rows in `fired` is, after the step,
 
@@ -38,6 +39,7 @@ Case = dict[str, Any]
 Action = list[Any]
 
 FEW_KEYS = ("a", "b", "c")
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
 MANY_KEYS = tuple(f"k{number}" for number in range(20))
 
 
@@ -79,6 +81,7 @@ def window_join(random: Random) -> Case:
         near=lambda now: near_window(random, case, now, scale),
         clocked="clock" in window or of_trigger == "continuous_processing_time",
         endless=kind == "global" and of_trigger == "continuous",
+        resumes_behind=True,
     )
     return case | {"actions": list(streams.actions(streams.inserts))}
 
@@ -88,6 +91,7 @@ cogroup = window_join
 
 def regular(random: Random) -> Case:
     changelogs = random.choice(([], ["left"], ["right"], ["left", "right"], ["left", "right"]))
+    how = random.choice(("inner", "left", "right", "full"))
     ttl = random.choice((None, None, None, random.randint(1, 20)))
     streams = Streams(random, 1, clocked=ttl is not None, null_keys=random.random() < 0.1)
     live: dict[str, list[tuple[str | None, int]]] = {"left": [], "right": []}
@@ -108,8 +112,36 @@ def regular(random: Random) -> Case:
         yield [side, *new, streams.near(), "+U"]
 
     actions = list(streams.actions(changes))
-    how = random.choice(("inner", "left", "right", "full"))
+    if ttl and _renews(how, ttl, actions):
+        ttl = None
     return {"how": how, "changelogs": changelogs, "ttl": ttl, "actions": actions}
+
+
+def _renews(how: str, ttl: int, actions: list[Action]) -> bool:
+    """Whether a row lives on in Flink, as one of an outer side that is met and one that equals a new one do.
+
+    Also whether a row that has expired is deleted, which is not there any more.
+    """
+    outer = {"inner": "", "left": "left", "right": "right", "full": "left, right"}[how]
+    live: list[tuple[str, str | None, int, int]] = []
+    now = 0
+    for name, *arguments in actions:
+        if name == "clock":
+            now = arguments[0]
+            live = [row for row in live if row[3] + ttl > now]
+        elif name in ("left", "right"):
+            key, value, _, *kind = arguments
+            equal = [row for row in live if row[:3] == (name, key, value)]
+            if kind in (["-U"], ["-D"]):
+                if not equal:
+                    return True
+                live.remove(equal.pop(0))
+            met = [row for row in live if row[0] != name and row[0] in outer and row[1] == key]
+            if any(row[3] < now for row in equal + met):
+                return True
+            if kind not in (["-U"], ["-D"]):
+                live.append((name, key, value, now))
+    return False
 
 
 def temporal(random: Random) -> Case:
@@ -134,11 +166,41 @@ def temporal(random: Random) -> Case:
     return {"how": random.choice(("inner", "left")), "changelogs": changelogs, "actions": actions}
 
 
+def watermarks_before(case: Case) -> Iterator[int]:
+    """The watermark of an operator with two inputs before each action."""
+    marks = Marks()
+    for action in case["actions"]:
+        yield marks.watermark
+        marks.take(action)
+
+
+class Marks:
+    """The watermarks of two inputs, and of their operator: the smallest of those that are not idle, never going back."""
+
+    def __init__(self) -> None:
+        self.of = {"left": LOWEST, "right": LOWEST}
+        self.idle: set[str] = set()
+        self.watermark = LOWEST
+
+    def take(self, action: Action) -> None:
+        name, _, side = action[0].partition("_")
+        if name == "idle":
+            self.idle.add(side)
+        elif name in ("watermark", "end"):
+            self.of |= dict.fromkeys([side] if side else self.of, action[1] if name == "watermark" else HIGHEST)
+            self.idle -= {side} if side else self.idle
+        else:
+            self.idle.discard(name)
+        active = [mark for side, mark in self.of.items() if side not in self.idle]
+        self.watermark = max(self.watermark, min(active) if active else max(self.of.values()))
+
+
 class Streams:
     """Rows of two streams around a time that mostly moves on, and watermarks of each.
 
-    One stream may be empty, or its watermark may stand still. Times come to lie on and beside those of earlier rows
-    and watermarks, moved by one of `offsets`, or where `near` puts them.
+    One stream may be empty or idle for a while, or its watermark may stand still. Only if it `resumes_behind`, its
+    watermark may then be behind the operator's. Times come to lie on and beside those of earlier rows and watermarks,
+    moved by one of `offsets`, or where `near` puts them.
     """
 
     def __init__(
@@ -151,34 +213,50 @@ class Streams:
         clocked: bool = False,
         endless: bool = False,
         null_keys: bool = False,
+        resumes_behind: bool = False,
     ) -> None:
         self._random, self._scale, self._offsets, self._near = random, scale, offsets, near
-        self._clocked, self._endless = clocked, endless
+        self._clocked, self._endless, self._resumes_behind = clocked, endless, resumes_behind
         self._now = scale * random.choice((0, 0, 0, -40, 1_000_000))
         self._times = [self._now]
-        self._marks = {"left": -(2**63), "right": -(2**63)}
+        self._marks = Marks()
         keys = random.choice((FEW_KEYS[:1], FEW_KEYS[:1], FEW_KEYS[:2], FEW_KEYS[:2], FEW_KEYS, MANY_KEYS))
         self.keys: tuple[str | None, ...] = (*keys, None) if null_keys else keys
 
     @property
     def watermark(self) -> int:
-        return min(self._marks.values())
+        return self._marks.watermark
 
     def actions(self, change: Callable[[str], Iterator[Action]]) -> Iterator[Action]:
         """Rows that `change` makes for a side, watermarks, ticks of the clock, and mostly the end of both inputs."""
+        for action in self._actions(change):
+            self._marks.take(action)
+            yield action
+
+    def _actions(self, change: Callable[[str], Iterator[Action]]) -> Iterator[Action]:
         random = self._random
         sides = random.choice((*(["left", "right"],) * 8, ["left", "left", "left", "right"], ["left"], ["right"]))
         marked = random.choice((*(["both"],) * 4, *(["left", "right"],) * 4, ["left"], ["right"]))
+        stays, side = random.choice((0, 0.8)), random.choice(sides)
+        idles, ends = random.choice(((0, 0), (0, 0), (0, 0.05), (0.3, 0)))
         clock = 0
         for _ in range(random.randint(4, 30)):
             draw = random.random()
             if draw < 0.7:
-                yield from change(random.choice(sides))
+                side = side if random.random() < stays else random.choice(sides)
+                yield from self._catch_up(side)
+                yield from change(side)
             elif self._clocked and draw < 0.85:
                 clock += self._scale * random.choice((0, 1, 3, 7, 20))
                 yield ["clock", clock]
+            elif random.random() < idles:
+                yield [f"idle_{random.choice(('left', 'right'))}"]
             else:
                 yield from self._mark(random.choice(marked))
+            if random.random() < ends:
+                ended, side = random.choice((("left", "right"), ("right", "left")))
+                yield [f"end_{ended}"]
+                sides, marked, ends = [side], [side], 0
             self._now += self._scale * random.choice((0, 0, 1, 2, 5))
             if random.random() < 0.01 and not self._endless:
                 self._now += self._scale * 10_000
@@ -189,10 +267,17 @@ class Streams:
         behind = self._scale * self._random.choice((0, 0, 2, 5, 10))
         mark = self.near() - behind + self._random.choice((-1, 0, 0, 0, 1))
         sides = ("left", "right") if side == "both" else (side,)
-        if all(mark > self._marks[each] for each in sides):
-            self._marks |= dict.fromkeys(sides, mark)
+        if all(mark > self._marks.of[each] and mark >= self._lowest(each) for each in sides):
             self._times.append(mark)
             yield ["watermark", mark] if side == "both" else [f"watermark_{side}", mark]
+
+    def _catch_up(self, side: str) -> Iterator[Action]:
+        if self._marks.of[side] < self._lowest(side):
+            yield [f"watermark_{side}", self._lowest(side)]
+
+    def _lowest(self, side: str) -> int:
+        """Where the watermark of a side may stand when it goes on."""
+        return self.watermark if side in self._marks.idle and not self._resumes_behind else LOWEST
 
     def inserts(self, side: str) -> Iterator[Action]:
         self._times.append(self.near())

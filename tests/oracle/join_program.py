@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from join_cases import watermarks_before
 from window_program import in_windows
 
 import headwater as hw
@@ -31,13 +32,15 @@ def ways(case: dict[str, Any]) -> tuple[str, ...]:
 def seen(case: dict[str, Any], way: str, flink: dict[str, Any]) -> dict[str, Any]:
     """What Flink emitted, as a way of running a case can tell it: what a batch led to belongs to its last row."""
     last = {step: steps[-1] for steps in _epochs(case, way) for step in steps}
-    told = {output: [[last[step], *row] for step, *row in flink[output]] for output in ("fired", "late")}
-    return told | {"fired": _ordered(told["fired"], way)}
+    told = _TOLD.get(case["kind"], lambda _, output: output)(case, flink)
+    return {output: [[last[step], *row] for step, *row in told[output]] for output in ("fired", "late")}
 
 
 def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
     """What a case emits on Headwater, in the form that join_cases.py describes."""
-    harness = Harness(lambda left, right: _BUILDS[case["kind"]](left, right, case, way), {"left": ROW, "right": ROW})
+    changelogs = case.get("changelogs", ())
+    inputs = {side: f"{ROW}, row_kind string" if side in changelogs else ROW for side in LATE}
+    harness = Harness(lambda left, right: _BUILDS[case["kind"]](left, right, case, way), inputs)
     fired: list[list[Any]] = []
     late: list[list[Any]] = []
     for steps in _epochs(case, way):
@@ -46,12 +49,7 @@ def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
         late += [
             [steps[-1], side, row.k, row.v, row.timestamp] for side, tag in LATE.items() for row in harness.take(tag)
         ]
-    return {"id": case["id"], "fired": _ordered(fired, way), "late": late}
-
-
-def _ordered(fired: list[list[Any]], way: str) -> list[list[Any]]:
-    """By columns, pairs come in the order of slices of time; else as they came."""
-    return sorted(fired) if way == "by columns" else fired
+    return {"id": case["id"], "fired": fired, "late": late}
 
 
 def _epochs(case: dict[str, Any], way: str) -> Iterator[list[int]]:
@@ -67,12 +65,16 @@ def _epochs(case: dict[str, Any], way: str) -> Iterator[list[int]]:
 def _act(harness: Harness, actions: list[list[Any]]) -> None:
     match actions:
         case [["left" | "right" as side, *_], *_]:
-            rows = [{"k": key, "v": value} for _, key, value, *_ in actions]
+            rows = [(key, value, *kind) for _, key, value, _, *kind in actions]
             harness.push_all(rows, [timestamp for _, _, _, timestamp, *_ in actions], to=side)
         case [["watermark", timestamp]]:
             harness.watermark(timestamp)
         case [[name, timestamp]] if name.startswith("watermark_"):
             harness.watermark(timestamp, of=name.removeprefix("watermark_"))
+        case [[name]] if name.startswith("idle_"):
+            harness.idle(of=name.removeprefix("idle_"))
+        case [[name]] if name.startswith("end_"):
+            harness.end(of=name.removeprefix("end_"))
         case [["clock", timestamp]]:
             harness.advance_to(timestamp)
         case _:
@@ -105,8 +107,45 @@ def _cogroup(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) 
     return windowed.apply(values, "k string, v array<bigint>, v_right array<bigint>")
 
 
-_BUILDS = {"interval": _interval, "window_join": _window_join, "cogroup": _cogroup}
+def _regular(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
+    ttl = f"{case['ttl']} ms" if case["ttl"] else None
+    return left.key_by("k").join_regular(right.key_by("k"), how=case["how"], ttl=ttl)
+
+
+def _temporal(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
+    return left.key_by("k").temporal_join(right.key_by("k"), how=case["how"], late=LATE["left"])
+
+
+_BUILDS = {
+    "interval": _interval,
+    "window_join": _window_join,
+    "cogroup": _cogroup,
+    "regular": _regular,
+    "temporal": _temporal,
+}
+
+
+def _with_times(case: dict[str, Any], flink: dict[str, Any]) -> dict[str, Any]:
+    """What a regular join emits has the time of the row that led to it; in Flink SQL, no time at all."""
+    return flink | {"fired": [[step, *row, case["actions"][step][3]] for step, *row in flink["fired"]]}
+
+
+def _without_late_rows(case: dict[str, Any], flink: dict[str, Any]) -> dict[str, Any]:
+    """Left rows that are late for a temporal join go to the late output; Flink joins them at the next watermark."""
+    before = list(watermarks_before(case))
+    fired = [[step, *row] for step, *row in flink["fired"] if row[-1] > before[step]]
+    late = [
+        [step, *action]
+        for step, (action, watermark) in enumerate(zip(case["actions"], before, strict=True))
+        if action[0] == "left" and action[3] <= watermark
+    ]
+    return flink | {"fired": fired, "late": late}
+
+
+_TOLD = {"regular": _with_times, "temporal": _without_late_rows}
 
 
 def _shown(row: Any) -> list[Any]:
-    return [row.k, row.v, row.v_right, row.timestamp]
+    """A result in the form that join_cases.py describes; that of a regular join with its time too."""
+    kind = [row.row_kind] if hasattr(row, "row_kind") else []
+    return [*kind, row.k, row.v, row.v_right, row.timestamp]

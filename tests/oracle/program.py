@@ -10,7 +10,7 @@ import window_program
 
 PROGRAMS: dict[str, ModuleType] = {
     "windows": window_program,
-    **dict.fromkeys(("interval", "window_join", "cogroup"), join_program),
+    **dict.fromkeys(("interval", "window_join", "cogroup", "regular", "temporal"), join_program),
 }
 
 

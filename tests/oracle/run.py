@@ -53,7 +53,7 @@ def compare(kind: str, cases: list[dict[str, Any]], expected: list[dict[str, Any
     for case, flink in zip(cases, expected, strict=True):
         for way in ways(case):
             headwater = _attempt(case, way)
-            if "error" not in headwater and same(case, seen(case, way, flink), headwater):
+            if "error" not in headwater and same(case, way, seen(case, way, flink), headwater):
                 continue
             different[f"{way}: {kind_of(case)}"] += 1
             if different.total() <= show:

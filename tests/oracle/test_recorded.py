@@ -21,4 +21,4 @@ RECORDED = [
 def test_headwater_emits_what_flink_emits(case: dict[str, Any]) -> None:
     for way in ways(case):
         expected, got = seen(case, way, case["expected"]), run_headwater(case, way)
-        assert same(case, expected, got), f"{way}: expected {expected}, got {got}"
+        assert same(case, way, expected, got), f"{way}: expected {expected}, got {got}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from join_cases import watermarks_before
+
 Case = dict[str, Any]
 
 
@@ -20,9 +22,9 @@ def traits_of(case: Case) -> set[str]:
 
 
 def worth_storing(case: Case, emitted: dict[str, Any]) -> bool:
-    """Whether a case is not trivial and shows late rows if it has an output for them."""
+    """Whether a case is neither trivial nor long, and shows late rows if it has an output for them."""
     shows_late = bool(emitted["late"]) or not case.get("late", False)
-    return len(case["actions"]) >= 8 and len(emitted["fired"]) >= 3 and shows_late
+    return len(case["actions"]) >= 8 and 3 <= len(emitted["fired"]) <= 100 and shows_late
 
 
 def _windowed(case: Case) -> str:
@@ -73,18 +75,13 @@ def _input(case: Case) -> list[str]:
     rows = [action for action in case["actions"] if action[0] in {"left", "right"}]
     parts = [f"no {side} rows" for side in ("left", "right") if side not in names]
     parts += ["watermarks apart"] if names & {"watermark_left", "watermark_right"} else []
+    parts += ["idle inputs"] if names & {"idle_left", "idle_right"} else []
+    parts += ["an end before the other"] if names & {"end_left", "end_right"} else []
     parts += ["null keys"] if any(row[1] is None for row in rows) else []
     parts += ["before 1970"] if any(row[3] < 0 for row in rows) else []
     return parts
 
 
 def _has_late_left_rows(case: Case) -> bool:
-    marks = {"left": -(2**63), "right": -(2**63)}
-    for name, *arguments in case["actions"]:
-        if name == "watermark":
-            marks = dict.fromkeys(marks, arguments[0])
-        elif name.startswith("watermark_"):
-            marks[name.removeprefix("watermark_")] = arguments[0]
-        elif name == "left" and arguments[2] <= min(marks.values()):
-            return True
-    return False
+    actions = zip(case["actions"], watermarks_before(case), strict=True)
+    return any(action[0] == "left" and action[3] <= watermark for action, watermark in actions)

@@ -67,6 +67,7 @@ def _rich_graph(env: hw.Environment) -> list[tuple[hw.connectors.Sink, hw.Stream
         latest.process(Latest(), "length int, users array<string>, total double"),
         second.rebalance().select("user", "amount * 2 as twice"),
         first.global_().map(lambda r: (r.user,), "user string"),
+        second.partition_custom(lambda user, n: int(user[1:]) % n, "user").where("amount > 1"),
     ]
     sinks = []
     for number, end in enumerate(ends):

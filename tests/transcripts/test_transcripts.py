@@ -15,13 +15,15 @@ import yaml
 
 import headwater as hw
 from headwater.streams.stream import Stream
-from headwater.testing.transcript import CRASHES, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
+from headwater.testing.transcript import CRASHES, RESCALE, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 
 FILES = sorted(Path(__file__).parent.rglob("*.yaml"))
 MODULES = [
     import_module(f"tests.transcripts.{file.stem}") for file in sorted(Path(__file__).parent.glob("*_programs.py"))
 ]
 CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
+BY_SUBTASK = {"partitioning", "operator_state"}
+"""The transcripts of programs that show how many subtasks there are."""
 OUT = "k string, what string"
 
 
@@ -117,6 +119,29 @@ class Split(hw.ProcessFunction):
             yield event
 
 
+class Parcels(hw.ProcessFunction):
+    """Holds numbers back until there are three; `open` counts those it finds, as a restart would."""
+
+    held = hw.OperatorListState("bigint")
+    sent = hw.UnionListState("struct<k:string,n:bigint>")
+    small = hw.OutputTag("small", "n long")
+
+    def open(self) -> None:
+        self.count = len(self.held.get())
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        if ctx.timestamp is not None and ctx.timestamp <= ctx.watermark:
+            ctx.output(self.small, (event.n,))
+            return
+        self.held.add(event.n)
+        self.count += 1
+        if self.count == 3:
+            self.sent.add_all([(event.k, n) for n in self.held.get()])
+            yield ctx.now, str([tuple(parcel) for parcel in self.sent.get()])
+            self.held.clear()
+            self.count = 0
+
+
 NUMBERS = "k string, n long"
 
 
@@ -157,6 +182,14 @@ def stateless(stream: Stream) -> dict[str, Stream]:
     return {"main": many.filter(lambda r: r.n != 1).map(lambda r: (r.k + "!", r.n)), "none": stream.where("n > 1000")}
 
 
+def by_letter(key: str, parallelism: int) -> int:
+    return "ab".index(key) % parallelism
+
+
+def by_sign(is_negative: bool, parallelism: int) -> int:
+    return 0 if is_negative else parallelism - 1
+
+
 async def ask(row: Any) -> Any:
     """Below nothing no answer comes, for nothing none is given."""
     await asyncio.sleep(3600 if row.n < 0 else 0)
@@ -190,7 +223,14 @@ def partitioning(stream: Stream) -> dict[str, Stream]:
         "main": running(stream.rebalance().map(lambda r: r)),
         "everywhere": stream.broadcast().map(lambda r: r),
         "first": running(stream.global_().filter(lambda r: True), "first"),
+        "chosen": running(stream.partition_custom(by_letter, "k").map(lambda r: r), "chosen"),
+        "by_sign": stream.partition_custom(by_sign, lambda r: r.n < 0, type="boolean").where("n <> 3"),
     }
+
+
+def operator_state(stream: Stream) -> dict[str, Stream]:
+    parcels = stream.global_().process(Parcels(), "now long, sent string")
+    return {"main": parcels, "small": parcels.side_output(Parcels.small)}
 
 
 PROGRAMS: dict[str, Program] = {
@@ -206,6 +246,7 @@ PROGRAMS: dict[str, Program] = {
         map_async,
         lookup_join,
         partitioning,
+        operator_state,
     )
 }
 for module in MODULES:
@@ -221,6 +262,12 @@ def transcript(request: pytest.FixtureRequest) -> Transcript:
 @pytest.mark.parametrize("slicing", SLICINGS)
 def test_a_transcript_holds_on_the_harness(transcript: Transcript, slicing: str, crash: str) -> None:
     run_on_harness(transcript, PROGRAMS[transcript.program], slicing=slicing, crash=crash)
+
+
+@pytest.mark.parametrize("slicing", ["one row", "all at once"])
+@pytest.mark.parametrize("transcript", sorted(set(CONTENTS) - BY_SUBTASK), indirect=True)
+def test_a_transcript_holds_while_the_parallelism_changes(transcript: Transcript, slicing: str) -> None:
+    run_on_harness(transcript, PROGRAMS[transcript.program], slicing=slicing, crash=RESCALE)
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from headwater.rows import decode
+from headwater.state.spread import BY_KEY, InOneOrder, Spread
 from headwater.state.table import PUT, REMOVE, KeyedLayout
 
 EVENT, PROCESSING = "event", "processing"
@@ -21,9 +22,10 @@ class TimerQueue:
     queue was rebuilt; it is stored with the timer.
     """
 
-    def __init__(self, step: str, domain: str, key: pa.DataType) -> None:
+    def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread = BY_KEY) -> None:
         columns = [("timestamp", pa.int64()), ("registration", pa.int64())]
         self._layout = KeyedLayout(step, f"@timers.{domain}", key, columns)
+        self.spread: Spread = InOneOrder(spread, "registration")
         self.next_registration = 0
         self.clear_all()
 
@@ -32,6 +34,10 @@ class TimerQueue:
         self._heap: list[tuple[int, int, Any]] = []
         self._added: dict[tuple[int, Any], int] = {}
         self._removed: dict[tuple[int, Any], None] = {}
+
+    def number_from(self, number: int) -> None:
+        """Number timers from here on, and never as one that is there."""
+        self.next_registration = max(self.next_registration, number)
 
     def register(self, timestamp: int, key: Any) -> None:
         timer = (timestamp, key)
@@ -81,9 +87,15 @@ class TimerQueue:
         for op, key, timestamp, number in zip(*columns, strict=True):
             if op == PUT:
                 self._timers[timestamp, key] = number
+                self.number_from(number + 1)
                 heapq.heappush(self._heap, (timestamp, number, key))
             else:
                 self._timers.pop((timestamp, key), None)
 
     def __len__(self) -> int:
         return len(self._timers)
+
+
+def merged_numbers(metas: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The registration numbers to go on from, by domain, of those of several subtasks."""
+    return {"registrations": [max(numbers) for numbers in zip(*(m["registrations"] for m in metas), strict=True)]}

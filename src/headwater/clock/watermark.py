@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.rows import decode
+from headwater.state.spread import Spread, Subtasks
 
 COUNTS, IDLE, RESUMES = 0, 1, 2
 """What a channel is: one that counts, one that is idle, or one that was idle and has not caught up yet."""
@@ -17,12 +20,43 @@ _STATUS = pa.field("status", pa.int8())
 """A column of tables in which some channel does not count; a table without it is one in which all do."""
 
 
+class OneWatermark:
+    """What all subtasks know of the channels, as one: nothing is later or earlier for having moved.
+
+    A step's channels are made anew, one for each subtask it will run on, so that nobody waits for one that is gone. Where
+    the valves do not agree, the slowest counts.
+    """
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        said: dict[str, list[tuple[int, int]]] = {}
+        old = []
+        for table in tables:
+            valve = Valve()
+            valve.apply(table)
+            old.append(valve)
+            for channel, state in valve._channels.items():
+                for name in to.channels(channel):
+                    said.setdefault(name, []).append(state)
+        together = Valve()
+        for name in sorted(said):
+            going = [state for state in said[name] if state[0] != MAX_TIMESTAMP] or said[name]
+            status = next(s for s in (COUNTS, RESUMES, IDLE) if s in {status for _, status in going})
+            together._channels[name] = (min(at for at, _ in going), status)
+        together._output_ms = min(valve._output_ms for valve in old)
+        together._stores_output = (
+            any(valve._stores_output for valve in old) or together._output_ms != together._lowest()
+        )
+        return [together.dump()] * to.count
+
+
 class Valve:
     """Keeps a watermark and a status per channel. It is state: a restart never turns late rows into timely ones.
 
     An epoch is two acts: `update` for every channel that said something, then `settle`. The result does not depend on the
     order of the updates.
     """
+
+    spread: Spread = OneWatermark()
 
     def __init__(self) -> None:
         self.clear_all()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headwater.aggregates import Aggregate
 from headwater.connectors.contract import Sink, Source
-from headwater.descriptors import MapState, StateDeclaration
+from headwater.descriptors import MapState, OperatorListState, StateDeclaration
 from headwater.evictors import Evictor
 from headwater.functions import (
     AggregateFunction,
@@ -26,7 +26,7 @@ from headwater.retry import Retry
 from headwater.schema import Schema, type_ddl
 from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
-from headwater.windows import SlicedAssigner, WindowAssigner
+from headwater.windows import CountWindows, SlicedAssigner, WindowAssigner
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,9 @@ class Key:
 
 NO_KEY = Key((), None, pa.bool_())
 
+Partitioner = Callable[[Any, int], int]
+"""Gets a key and the number of subtasks; gives the subtask, counted from 0."""
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -55,16 +58,22 @@ class Exchange:
 
     kind: str
     key: Key | None = None
+    partitioner: Partitioner | None = None
+    """For 'custom': chooses the subtask by the key."""
 
     @property
     def moves(self) -> bool:
         return self.kind != "forward"
 
     def describe(self) -> str:
-        return f"key_by({self.key.describe()})" if self.key else self.kind
+        if self.key is None:
+            return self.kind
+        if self.partitioner is not None:
+            return f"partition_custom({_name_of(self.partitioner)}, {self.key.describe()})"
+        return f"key_by({self.key.describe()})"
 
 
-FORWARD = Exchange("forward")
+FORWARD, REBALANCE = Exchange("forward"), Exchange("rebalance")
 
 
 ROW_KIND = "row_kind"
@@ -237,6 +246,19 @@ class ProcessNode(Node):
 
 
 @dataclass(frozen=True)
+class StatefulProcessNode(Node):
+    """A process function with operator state; without a key."""
+
+    operation: ClassVar[str] = "stateful_process"
+    is_stateful: ClassVar[bool] = True
+    function: ProcessFunction = None  # type: ignore[assignment]
+    states: tuple[OperatorListState, ...] = ()
+
+    def kept(self) -> dict[str, Any]:
+        return {"states": _declared(self.states)}
+
+
+@dataclass(frozen=True)
 class KeyedProcessNode(Node):
     """A keyed process function with its state declarations."""
 
@@ -247,7 +269,7 @@ class KeyedProcessNode(Node):
     key: Key = None  # type: ignore[assignment]
 
     def kept(self) -> dict[str, Any]:
-        return {"states": _declared(self.states)}
+        return {"key": _keyed(self.key), "states": _declared(self.states)}
 
 
 @dataclass(frozen=True)
@@ -262,7 +284,11 @@ class CoProcessNode(Node):
     right_key: Key = None  # type: ignore[assignment]
 
     def kept(self) -> dict[str, Any]:
-        return {"states": _declared(self.states), "right key": self.right_key.describe()}
+        return {
+            "key": _keyed(self.key),
+            "right key": self.right_key.describe(),
+            "states": _declared(self.states),
+        }
 
 
 @dataclass(frozen=True)
@@ -277,7 +303,11 @@ class BroadcastProcessNode(Node):
     key: Key = None  # type: ignore[assignment]
 
     def kept(self) -> dict[str, Any]:
-        return {"states": _declared(self.states), "broadcast states": _declared(self.broadcast_states)}
+        return {
+            "key": _keyed(self.key),
+            "states": _declared(self.states),
+            "broadcast states": _declared(self.broadcast_states),
+        }
 
 
 @dataclass(frozen=True)
@@ -293,6 +323,7 @@ class JoinNode(Node):
 
     def kept(self) -> dict[str, Any]:
         return {
+            "key": _keyed(self.key),
             "right key": self.right_key.describe(),
             "left rows": self.left_schema.ddl(),
             "right rows": self.right_schema.ddl(),
@@ -354,7 +385,11 @@ class RunningNode(Node):
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
 
     def kept(self) -> dict[str, Any]:
-        return {"aggregates": _named(self.aggregates), "rows": self.input_schema.ddl()}
+        return {
+            "key": _keyed(self.key),
+            "aggregates": _named(self.aggregates),
+            "rows": self.input_schema.ddl(),
+        }
 
 
 @dataclass(frozen=True)
@@ -387,6 +422,8 @@ class WindowNode(Node):
     assigner: WindowAssigner = None  # type: ignore[assignment]
     trigger: Trigger = None  # type: ignore[assignment]
     evictor: Evictor | None = None
+    is_plain: bool = False
+    """Whether trigger and evictor are the windows' own."""
     evicts_after: bool = False
     lateness_ms: int = 0
     late: OutputTag | None = None
@@ -406,19 +443,26 @@ class WindowNode(Node):
 
     def kept(self) -> dict[str, Any]:
         return {
+            "key": _keyed(self.key),
             "windows": self.assigner.describe(),
             "trigger": self.trigger.describe(),
             "rows": self.input_schema.ddl(),
             "aggregates": _named(self.aggregates or {}),
             "accumulator": None if self.accumulator is None else type_ddl(self.accumulator),
-            "keeps rows": self.evictor is not None or self.folded is None,
-            "panes": [self.panes.mode, self.panes.has_info],
+            "keeps rows": self.folded is None or (self.evictor is not None and not self.is_counted),
+            "panes": [self.panes.mode, self.panes.has_info, self.panes.has_empty],
             "states": _declared(self.states),
         }
 
     @property
     def is_silent(self) -> bool:
         return not self.trigger.can_fire
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is built-in aggregates over windows of a number of rows, and nothing else."""
+        is_aggregated = self.aggregates is not None and self.process is None
+        return is_aggregated and self.is_plain and isinstance(self.assigner, CountWindows)
 
 
 @dataclass(frozen=True)
@@ -442,6 +486,10 @@ class SinkNode(Node):
     operation: ClassVar[str] = "sink"
     is_sink: ClassVar[bool] = True
     sink: Sink = None  # type: ignore[assignment]
+
+
+def _keyed(key: Key) -> str:
+    return f"{key.describe()}: {type_ddl(key.type)}"
 
 
 def _declared(states: Sequence[StateDeclaration]) -> dict[str, list[str]]:

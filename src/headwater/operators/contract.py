@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -98,6 +98,9 @@ class Step(Protocol):
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         """Take over what `meta` gave."""
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        """What to take over on one of `parallelism` subtasks, of what all subtasks gave before their number changed."""
 
     def reset(self) -> None:
         """Become as new."""

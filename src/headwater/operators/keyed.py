@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from headwater.batch import Batch, Timestamps, timestamp_array
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
 from headwater.descriptors import StateDeclaration
 from headwater.functions import Context, Emitted, Timer
 from headwater.graph.nodes import Key
@@ -131,6 +132,9 @@ class KeyedFunctionOperator:
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._timers.set_meta(meta)
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_numbers(metas)
 
     def reset(self) -> None:
         for table in self._tables.values():

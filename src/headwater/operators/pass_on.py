@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from headwater.batch import Batch
@@ -34,6 +35,9 @@ class PassOperator:
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         """There is nothing to take over."""
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {}
 
     def reset(self) -> None:
         """There is nothing to forget."""

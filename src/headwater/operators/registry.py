@@ -16,6 +16,7 @@ from headwater.operators.lookup_join import LookupJoinOperator
 from headwater.operators.map_async import MapAsyncOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
+from headwater.operators.stateful_process import StatefulProcessOperator
 from headwater.operators.stateless import (
     FilterOperator,
     FlatMapOperator,
@@ -35,6 +36,7 @@ _STATEFUL: dict[str, Callable[..., Operator]] = {
     "keyed_process": KeyedProcessOperator,
     "regular_join": RegularJoinOperator,
     "running": RunningOperator,
+    "stateful_process": StatefulProcessOperator,
     "temporal_join": TemporalJoinOperator,
     "window": window_operator,
     "window_join": WindowJoinOperator,

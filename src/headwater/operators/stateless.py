@@ -13,12 +13,13 @@ from headwater import expressions
 from headwater.batch import Batch, timestamp_array, timestamp_list
 from headwater.clock.event_time import timestamps_of
 from headwater.errors import HeadwaterError, RowError
-from headwater.functions import Context, OutputTag
+from headwater.functions import Context, OutputTag, ProcessFunction
 from headwater.graph.nodes import (
     FilterNode,
     FlatMapNode,
     MapBatchesNode,
     MapNode,
+    Node,
     ProcessNode,
     SelectNode,
     WhereNode,
@@ -124,17 +125,15 @@ class MapBatchesOperator:
         return [(None, Batch(table, batch.timestamps))]
 
 
-class ProcessOperator:
-    """A stateless process function with side outputs."""
+class ProcessCalls:
+    """Calls a process function row by row, and encodes what it gives."""
 
-    def __init__(self, node: ProcessNode, step: str, row: type[Row]) -> None:
-        self._function = copy.deepcopy(node.function)  # each place has its own
-        self._schema, self._step, self._row = node.schema, step, row
-        self._outputs = node.outputs
-        open_function(self._function, step)
+    def __init__(self, function: ProcessFunction, node: Node, step: str, row: type[Row]) -> None:
+        self._function, self._step, self._row = function, step, row
+        self._schema, self._outputs = node.schema, node.outputs
 
-    def apply(self, batch: Batch) -> Outputs:
-        context = Context()
+    def run(self, batch: Batch, context: Context) -> Outputs:
+        """What the function gives for the rows."""
         emitted: list[Any] = []
         times: list[int | None] = []
         side: list[SideRow] = []
@@ -150,6 +149,18 @@ class ProcessOperator:
             raise user_code_failed(error, self._step, timestamp=context.timestamp) from None
         main = Batch(encode_rows(emitted, self._schema.arrow, self._step), timestamp_array(times))
         return [(None, main), *side_batches(side, self._outputs, self._step)]
+
+
+class ProcessOperator:
+    """A stateless process function with side outputs."""
+
+    def __init__(self, node: ProcessNode, step: str, row: type[Row]) -> None:
+        function = copy.deepcopy(node.function)  # each place has its own
+        open_function(function, step)
+        self._calls = ProcessCalls(function, node, step, row)
+
+    def apply(self, batch: Batch) -> Outputs:
+        return self._calls.run(batch, Context())
 
 
 def side_batches(side: list[SideRow], read: Mapping[str, Schema], step: str) -> Outputs:

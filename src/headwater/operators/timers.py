@@ -9,6 +9,7 @@ import pyarrow as pa
 from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.errors import StateError
 from headwater.state.memory import Cursor
+from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import StateTable
 
 
@@ -17,9 +18,13 @@ class StepTimers:
 
     __slots__ = ("_cursor", "event", "processing")
 
-    def __init__(self, step: str, key: pa.DataType, cursor: Cursor) -> None:
+    def __init__(self, step: str, key: pa.DataType, cursor: Cursor, spread: Spread = BY_KEY) -> None:
         self._cursor = cursor
-        self.event, self.processing = TimerQueue(step, EVENT, key), TimerQueue(step, PROCESSING, key)
+        self.event, self.processing = (TimerQueue(step, domain, key, spread) for domain in (EVENT, PROCESSING))
+
+    def point(self, key: Any) -> None:
+        """Make a key the current one, where the cursor is for timers alone."""
+        self._cursor.entry = [key]
 
     def event_time(self, timestamp: int) -> None:
         self.event.register(_milliseconds(timestamp), self._cursor.entry[0])
@@ -40,7 +45,8 @@ class StepTimers:
         return {"registrations": [self.event.next_registration, self.processing.next_registration]}
 
     def set_meta(self, meta: dict[str, Any]) -> None:
-        self.event.next_registration, self.processing.next_registration = meta["registrations"]
+        for queue, number in zip((self.event, self.processing), meta["registrations"], strict=True):
+            queue.number_from(number)
 
     def reset(self) -> None:
         for queue in (self.event, self.processing):

@@ -11,7 +11,6 @@ from typing import Any
 from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
-from headwater.schema import type_ddl
 
 _FORMAT = 1
 
@@ -66,8 +65,6 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
         node = plan.graph.node(node_id)
         entry: dict[str, Any] = {"level": level}
         if node.is_stateful:
-            key = node.key  # type: ignore[attr-defined]
-            entry["key"] = f"{key.describe()}: {type_ddl(key.type)}"
             entry.update(node.kept())
         entries[plan.graph.uid(node)] = entry
     sources = [plan.graph.uid(node) for node in plan.sources()]

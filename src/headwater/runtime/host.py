@@ -67,6 +67,14 @@ class LevelHost:
                 entry.run(arrived, facts, outcome)
         return outcome
 
+    def operators(self) -> dict[str, Operator]:
+        """The operators by uid, in the order of the graph."""
+        return {entry.uid: entry.operator for entry in self._entries}
+
+    def tables(self) -> dict[tuple[str, str], StateTable]:
+        """All state, by uid and name."""
+        return {(entry.uid, name): table for entry in self._entries for name, table in entry.tables().items()}
+
     def sizes(self) -> dict[str, dict[str, int]]:
         """How many entries each state of each step holds."""
         return {entry.uid: entry.sizes() for entry in self._entries}
@@ -82,7 +90,7 @@ class LevelHost:
 
     def apply(self, record: bytes) -> None:
         meta, sections = changelog.unpack(record)
-        tables = {(entry.uid, name): table for entry in self._entries for name, table in entry.tables().items()}
+        tables = self.tables()
         for uid, name, section in sections:
             tables[uid, name].apply(section)
         for entry in self._entries:
@@ -122,7 +130,6 @@ class _Entry:
         self.node = node
         self.uid = plan.graph.uid(node)
         self._channel = f"{self.uid}/{subtask}"
-        self._subtask = subtask
         self._valve = Valve()
         self.operator: Operator
         if node.is_stateful:
@@ -157,7 +164,7 @@ class _Entry:
             rows_out += len(batch)
             outlet.emit(tag, batch)
 
-        outlet.begin(facts, self._channel, self._subtask)
+        outlet.begin(facts, self._channel)
         before = StepTime(standing, facts.now_ms)
         rows_in = self._process(payloads, before, emit)
         for payload in payloads:

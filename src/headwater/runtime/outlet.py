@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -42,11 +43,16 @@ class Outlet:
         _attach(plan, root, None, node, plan.graph.input_schema(node))
         return cls(plan, root)
 
-    def begin(self, facts: EpochFacts, channel: str, first_subtask: int) -> None:
-        """Start an epoch for one channel."""
+    def begin(self, facts: EpochFacts, channel: str, position: int | None = None) -> None:
+        """Start an epoch for one channel; `position` counts the rows that the channel has given before, if it is known.
+
+        Rows that are dealt out in turn go on from there. Without it they start at a place that depends on channel and epoch
+        and repeats with no period, since an epoch's results may well come with one.
+        """
         self._facts, self._channel = facts, channel
         self._sequence = 0
-        self._next_even = first_subtask
+        self._first_turn = _mixed(channel, facts.epoch) if position is None else _mixed(channel, 0) + position
+        self._turns: dict[tuple[int, int], int] = {}
         self._ready: list[Routed] = []
         self.sink_batches, self.unread = {}, {}
         for operator in self._steps:
@@ -90,19 +96,20 @@ class Outlet:
         exchange = port.exchange
         if exchange.key is not None:
             batch = with_key(batch, exchange.key, port.schema, port.step)
+        turn = self._turns.get((port.node, port.side), self._first_turn)
         combined = None if port.combiner is None else port.combiner.combine(batch)
         parts = route(
             batch if combined is None else combined,
             exchange,
             self._plan.groups,
             self._plan.parallelism,
-            self._next_even,
+            turn=turn,
+            step=port.step,
         )
         for subtask, part in parts:
             for piece in _pieces(part):
                 self._send(port, subtask, piece, combined=combined is not None)
-        if exchange.kind == "rebalance":
-            self._next_even = (self._next_even + len(batch)) % self._plan.parallelism
+        self._turns[port.node, port.side] = turn + len(batch)
 
     def _send(
         self,
@@ -182,6 +189,11 @@ def _attach(plan: JobPlan, branch: _Branch, tag: str | None, node: Node, schema:
     else:
         step = (stateless_operator(node, uid, schema), _branch_behind(plan, node))
         branch.steps.setdefault(tag, []).append(step)
+
+
+def _mixed(channel: str, epoch: int) -> int:
+    """A number that looks random, and is the same on replay."""
+    return int.from_bytes(hashlib.blake2b(f"{channel} {epoch}".encode(), digest_size=4).digest(), "little")
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:

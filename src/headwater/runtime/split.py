@@ -26,12 +26,11 @@ class SplitHost:
         self._node, self._split = node, split
         self.uid = plan.graph.uid(node)
         self._outlet = Outlet.behind(plan, node)
-        self._parallelism = plan.parallelism
 
     def run(self, start: int, end: int, facts: EpochFacts, *, ended: bool, idle: bool = False) -> Iterator[Outcome]:
         """Payloads as they become ready; the last outcome holds the sinks' tables and the counters."""
         outlet = self._outlet
-        outlet.begin(facts, f"{self.uid}/{self._split}", start % self._parallelism)
+        outlet.begin(facts, f"{self.uid}/{self._split}", start)
         mark, rows = split_watermark(self._node, self.uid), 0
         for batch in self._batches(start, end):
             if len(batch):

@@ -13,9 +13,17 @@ import pyarrow as pa
 from headwater.descriptors import MapState
 from headwater.errors import StateError
 from headwater.state.memory import Cursor, KeyTable, MemoryMap
+from headwater.state.spread import Subtasks
 from headwater.state.table import KeyedLayout
 
 _ALL_KEYS = "*"
+
+
+class OneForAll:
+    """Every subtask has the same, so every new one gets what the first had."""
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        return [tables[0]] * to.count
 
 
 class _Gate(Cursor):
@@ -36,7 +44,7 @@ class BroadcastStates:
         self._entries = KeyTable(len(declarations))
         self.maps: dict[str, BroadcastMap] = {}
         for index, state in enumerate(declarations):
-            layout = KeyedLayout(step, state.name, pa.string(), state.columns())
+            layout = KeyedLayout(step, state.name, pa.string(), state.columns(), OneForAll())
             self.maps[state.name] = BroadcastMap(state, self._entries, index, self._gate, layout)
 
     @property

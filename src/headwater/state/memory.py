@@ -23,6 +23,7 @@ from headwater.descriptors import (
 )
 from headwater.errors import StateError
 from headwater.rows import converter, decode, exact_type, is_mutable
+from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout, StateTable, sorted_by_key
 
 Entry = list[Any]
@@ -81,6 +82,10 @@ class _Slot:
         self._value, self._mark = 1 + 2 * index, 2 + 2 * index
         self._written: list[Entry] = []
         self._keys = 0
+
+    @property
+    def spread(self) -> Spread:
+        return self._layout.spread
 
     def _mark_written(self, entry: Entry) -> None:
         entry[self._mark] |= WRITTEN
@@ -497,13 +502,13 @@ _HANDLES: dict[str, Callable[[Any, KeyTable, int, Cursor, KeyedLayout], StateTab
 
 
 def open_states(
-    declarations: Iterable[StateDeclaration], step: str, key: pa.DataType, cursor: Cursor
+    declarations: Iterable[StateDeclaration], step: str, key: pa.DataType, cursor: Cursor, spread: Spread = BY_KEY
 ) -> tuple[KeyTable, dict[str, StateTable]]:
     """The entries of a step, and the handle of each declared state by name."""
     declarations = list(declarations)
     table = KeyTable(len(declarations))
     handles = {}
     for index, declaration in enumerate(declarations):
-        layout = KeyedLayout(step, declaration.name, key, declaration.columns())
+        layout = KeyedLayout(step, declaration.name, key, declaration.columns(), spread)
         handles[declaration.name] = _HANDLES[declaration.kind](declaration, table, index, cursor, layout)
     return table, handles

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.rows import encode
+from headwater.state.spread import BY_KEY, Spread
 
 PUT, REMOVE, CLEAR = 0, 1, 2
 """What a row of a change table does: set an entry, remove an entry, remove all entries of a key."""
@@ -19,6 +20,10 @@ class StateTable(Protocol):
     An epoch replayed on a copy rebuilt from changes must give the same bytes, so nothing that a function or a dump shows
     may depend on how the table came to be.
     """
+
+    @property
+    def spread(self) -> Spread:
+        """How the dumps of all subtasks are dealt out to another number of them."""
 
     def changes(self) -> pa.Table | None:
         """What changed since the last call, or None; forgets it."""
@@ -54,8 +59,15 @@ def _order_of(key: pa.Array) -> pa.Array:
 class KeyedLayout:
     """The columns of a keyed state's change table and how to fill them."""
 
-    def __init__(self, step: str, name: str, key: pa.DataType, columns: list[tuple[str, pa.DataType]]) -> None:
-        self.step, self.name = step, name
+    def __init__(
+        self,
+        step: str,
+        name: str,
+        key: pa.DataType,
+        columns: list[tuple[str, pa.DataType]],
+        spread: Spread = BY_KEY,
+    ) -> None:
+        self.step, self.name, self.spread = step, name, spread
         self._where = f"{step}, state {name!r}"
         self._key = pa.field("key", key)
         self._fields = [pa.field(column, dtype) for column, dtype in columns]

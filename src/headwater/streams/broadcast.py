@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from headwater.descriptors import MapState, declared_states
+from headwater.descriptors import MapState, keyed_states
 from headwater.errors import GraphError, StateError
 from headwater.functions import BroadcastFunction, KeyedBroadcastFunction, name_of
 from headwater.graph.nodes import BroadcastProcessNode
@@ -54,7 +54,7 @@ class BroadcastConnectedStreams:
         data, states = self._data, self._broadcast.states
         step = name or name_of(function)
         _check_fits(function, step, is_keyed=not data.key.is_nothing)
-        declared = tuple(declared_states(function, step))
+        declared = tuple(keyed_states(function, step))
         if declared and data.key.is_nothing:
             raise GraphError.bad_argument(
                 step, "keeps state per key", declared[0].name, "make it a hw.KeyedBroadcastFunction on a keyed stream"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.descriptors import declared_states
+from headwater.descriptors import keyed_states
 from headwater.errors import GraphError
 from headwater.functions import CoProcessFunction, name_of
 from headwater.graph.nodes import CoProcessNode
@@ -28,7 +28,7 @@ class ConnectedStreams:
             raise GraphError.bad_argument("process", "needs a hw.CoProcessFunction", function, "pass an instance")
         left, right = self._left, self._right
         step = name or name_of(function)
-        states = tuple(declared_states(function, step))
+        states = tuple(keyed_states(function, step))
         if states and left.key.is_nothing:
             raise GraphError.bad_argument(
                 step, "keeps state per key, so it needs keyed streams", "streams without key", "use key_by on both"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
-from headwater.descriptors import declared_states
+from headwater.descriptors import keyed_states
 from headwater.durations import Duration
 from headwater.errors import GraphError
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
@@ -36,7 +36,7 @@ class KeyedStream(Stream):
             return super().process(function, schema, name=name)
         if not isinstance(function, KeyedProcessFunction):
             raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
-        states = tuple(declared_states(function, step))
+        states = tuple(keyed_states(function, step))
         return self._add(KeyedProcessNode, step, Schema.of(schema), function=function, states=states, key=self.key)
 
     def agg(self, **aggregates: Any) -> Step:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
-from headwater.graph.nodes import RIGHT, Edge, Exchange, Key, Node
+from headwater.graph.nodes import REBALANCE, RIGHT, Edge, Key, Node
 from headwater.schema import Schema, type_ddl
 
 if TYPE_CHECKING:
@@ -94,14 +94,13 @@ def check_tag(tag: Any, stream: Stream, step: str, what: str) -> None:
 
 def add_pair(left: Stream, right: Stream, cls: type[Node], name: str, schema: Schema, **settings: Any) -> Step:
     """Add a step with two inputs."""
-    edges = (*_moving(left._edges), *(dataclasses.replace(edge, side=RIGHT) for edge in _moving(right._edges)))
+    edges = (*moving(left._edges), *(dataclasses.replace(edge, side=RIGHT) for edge in moving(right._edges)))
     return left._add(cls, name, schema, edges, **settings)
 
 
-def _moving(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    """The edges, spread evenly where nobody said how: two inputs meet on a level of their own."""
-    evenly = Exchange("rebalance")
-    return tuple(edge if edge.exchange.moves else dataclasses.replace(edge, exchange=evenly) for edge in edges)
+def moving(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+    """The edges, spread evenly where nobody said how: for a step that is on a level of its own."""
+    return tuple(edge if edge.exchange.moves else dataclasses.replace(edge, exchange=REBALANCE) for edge in edges)
 
 
 def _plain(key: Key) -> pa.DataType | list[pa.DataType]:

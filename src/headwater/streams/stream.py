@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Sink
-from headwater.descriptors import MapState
+from headwater.descriptors import MapState, operator_states
 from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError
 from headwater.expressions import compile_select, compile_where
@@ -18,6 +18,7 @@ from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction
 from headwater.graph.nodes import (
     FORWARD,
     NO_KEY,
+    REBALANCE,
     Edge,
     Exchange,
     FilterNode,
@@ -31,6 +32,7 @@ from headwater.graph.nodes import (
     ProcessNode,
     SelectNode,
     SinkNode,
+    StatefulProcessNode,
     WhereNode,
 )
 from headwater.retry import Retry
@@ -40,6 +42,7 @@ from headwater.streams.connected import ConnectedStreams
 from headwater.streams.keying import KeyPart, key_of
 from headwater.streams.lookup_join import Cache, LookupJoin, On
 from headwater.streams.map_async import async_settings
+from headwater.streams.pairs import moving
 from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
@@ -78,7 +81,10 @@ class Stream:
         return self._add(FilterNode, "filter", self.schema, function=_callable("filter", function))
 
     def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
-        """A `ProcessFunction`, which may write side outputs."""
+        """A `ProcessFunction`, which may write side outputs and have operator state.
+
+        With state it runs on every subtask, and rows that no exchange brings there are dealt out evenly.
+        """
         if isinstance(function, KeyedProcessFunction):
             raise GraphError.needs_keyed(name or name_of(function), type(self).__name__)
         if not isinstance(function, ProcessFunction):
@@ -88,7 +94,12 @@ class Stream:
                 function,
                 "pass an instance",
             )
-        return self._add(ProcessNode, name or name_of(function), Schema.of(schema), function=function)
+        step = name or name_of(function)
+        states = tuple(operator_states(function, step))
+        if not states:
+            return self._add(ProcessNode, step, Schema.of(schema), function=function)
+        edges = moving(self._edges)
+        return self._add(StatefulProcessNode, step, Schema.of(schema), edges, function=function, states=states)
 
     # -- batches ----------------------------------------------------------------------------------------------------
 
@@ -262,8 +273,27 @@ class Stream:
         return self._keyed(Exchange("global"), NO_KEY).window(windows)
 
     def rebalance(self) -> Stream:
-        """Spread the rows evenly over the subtasks."""
-        return Stream(self._env, self._moved(Exchange("rebalance")), self.schema)
+        """Deal the rows out evenly over the subtasks, in turn: what evens out splits or keys of uneven size."""
+        return Stream(self._env, self._moved(REBALANCE), self.schema)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int],
+        by: str | Sequence[str] | Callable[[Any], Any],
+        *,
+        type: str | None = None,  # noqa: A002
+    ) -> Stream:
+        """Send each row to the subtask that `partitioner(key, parallelism)` gives, counted from 0.
+
+        `by` says what the key is, as for `key_by`: a column, several, or a function with the type of its result. The
+        partitioner is called once for each key of a batch, and must give the same for a key wherever it runs.
+
+        `partition_custom(lambda shard, n: shard % n, by="shard")`
+        """
+        step = "partition_custom"
+        given = tuple(by) if isinstance(by, list | tuple) else (by,)
+        exchange = Exchange("custom", key_of(self.schema, given, type, step), _callable(step, partitioner))
+        return Stream(self._env, self._moved(exchange), self.schema)
 
     @overload
     def broadcast(self) -> Stream: ...
@@ -327,7 +357,7 @@ class Stream:
         return KeyedStream(self._env, self._moved(exchange), self.schema, key)
 
     def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
-        return tuple(dataclasses.replace(edge, exchange=exchange) for edge in self._edges)
+        return tuple(replace(edge, exchange=exchange) for edge in self._edges)
 
     def _check_meets(self, other: object, step: str) -> None:
         """Only streams of one job can meet."""

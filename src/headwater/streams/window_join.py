@@ -130,7 +130,7 @@ class WindowedPair(Windowing):
             input_schema=stream.schema,
             assigner=self._assigner,
             trigger=trigger,
-            evictor=self._evictor,
+            evictor=self._evicting(),
             evicts_after=self._evicts_after,
             lateness_ms=self._lateness_ms,
             value=value,

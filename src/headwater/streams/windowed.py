@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
-from headwater.descriptors import declared_states
+from headwater.descriptors import keyed_states
 from headwater.errors import GraphError
 from headwater.functions import AggregateFunction, OutputTag, ProcessWindowFunction
 from headwater.graph.nodes import Panes, WindowNode
@@ -134,7 +134,8 @@ class WindowedStream(Windowing):
             input_schema=stream.schema,
             assigner=assigner,
             trigger=trigger,
-            evictor=self._evictor,
+            evictor=self._evicting(),
+            is_plain=self._trigger is None and self._evictor is None,
             evicts_after=self._evicts_after,
             lateness_ms=self._lateness_ms,
             late=self._late,
@@ -147,7 +148,7 @@ class WindowedStream(Windowing):
     def _process_states(self, process: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(process, ProcessWindowFunction):
             raise GraphError.bad_argument(name, "needs a hw.ProcessWindowFunction", process, "pass an instance")
-        states = tuple(declared_states(process, name))
+        states = tuple(keyed_states(process, name))
         if self._assigner.merges and any(state.is_per_window for state in states):
             raise GraphError.bad_argument(
                 name, "cannot keep per-window state in windows that merge", type(process).__name__, "keep it per key"

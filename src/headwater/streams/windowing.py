@@ -30,7 +30,8 @@ class Windowing:
             raise GraphError.bad_argument("window", "needs windows", assigner, "write window(hw.tumbling('10 s'))")
         self._schema, self._assigner = schema, assigner
         self._trigger: Trigger | None = None
-        self._evictor, self._evicts_after = assigner.default_evictor(), False
+        self._evictor: Evictor | None = None
+        self._evicts_after = False
         self._lateness_ms = 0
 
     def trigger(self, trigger: Trigger) -> Self:
@@ -55,6 +56,10 @@ class Windowing:
         return self._with(_lateness_ms=duration_ms(lateness, what="the allowed lateness"))
 
     # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _evicting(self) -> Evictor | None:
+        """What lets elements leave: the user's choice, or the windows' own."""
+        return self._evictor or self._assigner.default_evictor()
 
     def _with(self, **settings: Any) -> Self:
         other = copy.copy(self)

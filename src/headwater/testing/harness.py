@@ -22,6 +22,7 @@ from headwater.runtime.host import Outcome
 from headwater.runtime.local import LocalCluster
 from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts
+from headwater.runtime.rescale import Place, rescale
 from headwater.schema import Schema, SchemaLike
 from headwater.state.changelog import Head, catch_up
 from headwater.state.keys import DEFAULT_KEY_GROUPS
@@ -67,6 +68,7 @@ class Harness:
         self._cluster = LocalCluster(plan)
         self._outlets = {source.name: Outlet.behind(plan, source) for source in plan.sources()}
         self._now_ms, self._epoch = 0, 0
+        self._given = dict.fromkeys(self._schemas, 0)
         self._watermarks_ms = dict.fromkeys(self._schemas, MIN_TIMESTAMP)
         self._idle: set[str] = set()
         self._rows: list[Any] = []
@@ -139,6 +141,7 @@ class Harness:
             "format": _FORMAT,
             "now_ms": self._now_ms,
             "epoch": self._epoch,
+            "given": self._given,
             "watermarks_ms": self._watermarks_ms,
             "idle": sorted(self._idle),
             "hosts": {place: base64.b64encode(record).decode() for place, record in hosts.items()},
@@ -147,20 +150,23 @@ class Harness:
 
     @classmethod
     def restore(cls, build: Build, schema: Inputs, snapshot: bytes, *, parallelism: int = 1) -> Harness:
-        """A harness of the same program that goes on from a snapshot."""
+        """A harness of the same program that goes on from a snapshot, which may be one of another parallelism."""
         content = json.loads(snapshot)
         harness = cls(build, schema, parallelism=parallelism)
-        if content["format"] != _FORMAT or len(content["hosts"]) != len(harness._cluster.hosts):
-            raise ChangelogError.bad_blob("the snapshot was taken of another program, parallelism or version")
+        cluster = harness._cluster
+        records = {_place(name): base64.b64decode(record) for name, record in content["hosts"].items()}
+        if content["format"] != _FORMAT or {level for level, _ in records} != {level for level, _ in cluster.hosts}:
+            raise ChangelogError.bad_blob("the snapshot was taken of another program or version")
+        if records.keys() != cluster.hosts.keys():
+            records = rescale(records, cluster.plan)
         harness._now_ms, harness._epoch = content["now_ms"], content["epoch"]
+        harness._given = content["given"]
         harness._watermarks_ms, harness._idle = content["watermarks_ms"], set(content["idle"])
-        for place, encoded in content["hosts"].items():
-            level, subtask = map(int, place.split("/"))
-            record = base64.b64decode(encoded)
-            store = harness._cluster.stores[level, subtask]
+        for place, record in records.items():
+            store = cluster.stores[place]
             store.write(1, "restored", record)
             store.set_head(Head(1, "restored", 1, len(record), 0))
-            catch_up(harness._cluster.hosts[level, subtask], store, f"snapshot of {place}")
+            catch_up(cluster.hosts[place], store, f"snapshot of {place}")
         return harness
 
     def _named(self, name: str | None) -> str:
@@ -173,8 +179,9 @@ class Harness:
     def _run(self, batches: Mapping[str, Batch]) -> None:
         payloads: list[Routed] = []
         for name, outlet in self._outlets.items():
-            outlet.begin(EpochFacts(self._epoch, self._now_ms), f"{name}/0", 0)
+            outlet.begin(EpochFacts(self._epoch, self._now_ms), f"{name}/0", self._given[name])
             if name in batches:
+                self._given[name] += len(batches[name])
                 outlet.emit(None, batches[name])
             payloads += outlet.finish(self._watermarks_ms[name], idle=name in self._idle)
             self._keep(Outcome(sink_batches=outlet.sink_batches, unread=outlet.unread))
@@ -189,6 +196,11 @@ class Harness:
         for tag, batches in outcome.unread.items():
             for batch in batches:
                 self._side.setdefault(tag, []).extend(_timed_rows(batch))
+
+
+def _place(name: str) -> Place:
+    level, subtask = map(int, name.split("/"))
+    return level, subtask
 
 
 def _timed_rows(batch: Batch) -> Iterator[Any]:

@@ -50,6 +50,9 @@ MAIN = "main"
 SLICINGS: dict[str, int | None] = {"all at once": None, "one row": 1, "pairs": 2}
 CRASHES = ("never", "snapshot", "rebuild")
 """Between any two actions: nothing; a snapshot restored elsewhere; working copies lost and rebuilt from deltas."""
+RESCALE = "rescale"
+"""Between any two actions: a snapshot restored on another number of subtasks. For programs that promise the same on any."""
+_MOST_SUBTASKS = 4
 
 _OUTPUT = "output-"
 _ONLY, _IN = "only", "in"
@@ -115,7 +118,8 @@ def _play(player: _Player, transcript: Transcript, slicing: str, crash: str) -> 
             player.play(epoch)
         joined = pending if kind == "watermark" and SLICINGS[slicing] is None else []
         if kind == "expect":
-            _compare(content, player.take(), transcript, f"action {number + 1}")
+            ordered = transcript.ordered and crash != RESCALE
+            _compare(content, player.take(), transcript, f"action {number + 1}", ordered=ordered)
         elif kind == "crash":
             player.crash("snapshot")
         else:
@@ -185,10 +189,11 @@ class _Player(Harness):
         cluster = self._cluster
         if how != "never":
             self.close()
-        if how == "snapshot":
-            other = Harness.restore(
-                self._build, self._transcript.schemas, self.snapshot(), parallelism=self._transcript.parallelism
-            )
+        if how in ("snapshot", RESCALE):
+            parallelism = cluster.plan.parallelism
+            if how == RESCALE:
+                parallelism = parallelism % _MOST_SUBTASKS + 1
+            other = Harness.restore(self._build, self._transcript.schemas, self.snapshot(), parallelism=parallelism)
             self._cluster, self._outlets = other._cluster, other._outlets
         elif how == "rebuild":
             cluster.hosts = {place: LevelHost(cluster.plan, *place) for place in cluster.hosts}

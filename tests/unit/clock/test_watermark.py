@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.clock.watermark import Valve
+from headwater.state.spread import Subtasks
 
 MIN, MAX = MIN_TIMESTAMP, MAX_TIMESTAMP
 Said = dict[str, int | str]
@@ -197,3 +198,61 @@ def test_a_rebuilt_valve_goes_on_with_the_same_bytes(epochs: list[Said], dumped:
             follower.apply(changes)
         assert follower.dump() == valve.dump() == replayed.dump()
         assert (follower.watermark(), follower.is_idle()) == (valve.watermark(), valve.is_idle())
+
+
+def valve_of(said: Said, *, then: Said | None = None) -> Valve:
+    valve = Valve()
+    play(valve, said)
+    play(valve, then or {})
+    return valve
+
+
+def moved(valves: list[Valve], count: int) -> list[Valve]:
+    """The valves of so many subtasks; 'step' runs on all of them, other channels are splits."""
+    parts = Valve.spread.deal([valve.dump() for valve in valves], Subtasks(count, 128, frozenset({"step"})))
+    found = []
+    for part in parts:
+        valve = Valve()
+        valve.apply(part)
+        found.append(valve)
+    return found
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (2, 1), (3, 2)])
+def test_a_valve_that_moves_stands_where_it_stood(before: int, after: int) -> None:
+    said: Said = {"rows/a/b": 20, "rows/0": 30, **{f"step/{subtask}": 15 + subtask for subtask in range(before)}}
+    for valve in moved([valve_of(said) for _ in range(before)], after):
+        assert valve.watermark() == valve.settle() == 15
+        assert play(valve, {"rows/a/b": 50, "rows/0": 50}) == (15, False)
+        assert play(valve, {f"step/{subtask}": 40 for subtask in range(after)}) == (40, False)
+        assert set(valve._channels) == {"rows/a/b", "rows/0", *(f"step/{subtask}" for subtask in range(after))}
+
+
+def test_nobody_waits_for_a_channel_that_is_gone() -> None:
+    said: Said = {"step/0": 10, "step/1": 10, "step/2": 10}
+    (valve,) = moved([valve_of(said)] * 3, 1)
+    assert play(valve, {"step/0": 99}) == (99, False)
+
+
+def test_what_was_late_stays_late_when_the_watermark_was_ahead_of_its_channels() -> None:
+    ahead = valve_of({"rows/0": 10, "rows/1": 90}, then={"rows/0": "idle"})
+    assert ahead.watermark() == 90
+    for valve in moved([ahead, ahead], 3):
+        assert valve.watermark() == 90
+        assert play(valve, {"rows/0": 20}) == (90, False)  # it resumes behind, and does not count yet
+
+
+def test_the_slowest_counts_where_valves_do_not_agree() -> None:
+    (valve,) = moved([valve_of({"rows/0": 10, "step/0": 30}), valve_of({"rows/0": 12, "step/0": 5})], 1)
+    assert valve.watermark() == 5
+    assert valve._channels == {"rows/0": (10, 0), "step/0": (5, 0)}
+
+
+def test_idleness_and_the_end_move_along() -> None:
+    for said in ({"step/0": "idle", "step/1": "idle"}, {"step/0": "idle", "step/1": MAX}):
+        for valve in moved([valve_of(said)] * 2, 3):
+            assert valve.is_idle()
+    for valve in moved([valve_of({"step/0": "idle", "step/1": 5})] * 2, 3):
+        assert not valve.is_idle()
+    for valve in moved([valve_of({"step/0": MAX, "step/1": MAX, "rows/0": MAX})] * 2, 3):
+        assert valve.settle() == MAX

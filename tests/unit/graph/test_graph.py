@@ -117,6 +117,32 @@ def test_a_key_function_needs_its_type(stream: Stream) -> None:
         stream.key_by(5, type="string")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("by", "dtype", "problem"),
+    [
+        ([], None, "column names or one function"),
+        (["k", len], None, "column names or one function"),
+        (len, None, "step 'partition_custom' needs the type of a function's result"),
+        ("x", None, "double as a key"),
+        ("user", None, "no field 'user'"),
+        (5, "int", "needs a function; got 5"),
+    ],
+)
+def test_what_to_partition_by_is_what_could_be_a_key(stream: Stream, by: Any, dtype: str | None, problem: str) -> None:
+    with pytest.raises(hw.HeadwaterError, match=problem):
+        stream.partition_custom(lambda key, n: 0, by, type=dtype)
+
+
+def test_a_partitioner_is_a_function_and_is_shown(env: hw.Environment, stream: Stream) -> None:
+    def nearest(key: Any, parallelism: int) -> int:
+        return 0
+
+    with pytest.raises(hw.GraphError, match="step 'partition_custom' needs a function; got 1"):
+        stream.partition_custom(1, "k")  # type: ignore[arg-type]
+    stream.partition_custom(nearest, ["k", "n"]).sink(hw.connectors.memory())
+    assert "by partition_custom(nearest, k, n)" in env.describe()
+
+
 def test_a_keyed_function_needs_a_keyed_stream(stream: Stream) -> None:
     with pytest.raises(hw.GraphError, match=r"step 'keyed' needs a keyed stream; got Step; call .key_by"):
         stream.process(Keyed(), "k string")

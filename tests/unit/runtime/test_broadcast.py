@@ -64,7 +64,7 @@ def payloads_of(plan: JobPlan, number: int, rows: list[Given], chance: random.Ra
     received: list[list[bytes]] = [[] for _ in range(PARALLELISM)]
     for source in plan.sources():
         outlet = Outlet.behind(plan, source)
-        outlet.begin(EpochFacts(number, 0), f"{source.name}/0", 0)
+        outlet.begin(EpochFacts(number, 0), f"{source.name}/0")
         mine = [(at, row) for name, at, row in rows if name == source.name]
         for part in (mine[:2], mine[2:]):  # several payloads a channel
             table = encode_rows([row for _, row in part], SCHEMA.arrow, "rows")

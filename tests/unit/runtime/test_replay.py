@@ -173,7 +173,7 @@ def payloads_of(plan: JobPlan, number: int, epoch: Epoch) -> list[tuple[int, byt
     found = []
     for channel in CHANNELS:
         outlet = Outlet.behind(plan, plan.sources()[0])
-        outlet.begin(EpochFacts(number, epoch.now), f"rows/{channel}", 0)
+        outlet.begin(EpochFacts(number, epoch.now), f"rows/{channel}")
         rows = [(at, row) for origin, at, row in epoch.rows if origin == channel]
         middle = len(rows) // 2
         for half in (rows[:middle], rows[middle:]):  # several payloads a channel

@@ -114,6 +114,7 @@ def test_a_step_tells_what_it_reads_and_keeps() -> None:
     assert "broadcast_process watch by broadcast, key_by(k) keeps total: value, rules: broadcast" in explain(plan)
     (node,) = plan.entries(1)
     assert node.kept() == {
+        "key": "k: string",
         "states": {"total": ["value", "bigint"]},
         "broadcast states": {"rules": ["map", "string", "bigint"]},
     }

@@ -83,9 +83,24 @@ def test_a_snapshot_remembers_the_watermark(harness: Harness) -> None:
     assert other.take(LATE) == [("a", 1)]
 
 
-def test_a_snapshot_of_another_parallelism_is_refused(harness: Harness) -> None:
-    with pytest.raises(hw.ChangelogError, match="another program, parallelism or version"):
-        Harness.restore(build, SCHEMA, harness.snapshot(), parallelism=2)
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_a_snapshot_goes_on_at_another_parallelism(harness: Harness, parallelism: int) -> None:
+    for n, key in enumerate("abcdef"):
+        harness.push((key, n), at=1)
+    harness.advance_to(40)
+    harness.take()
+    other = Harness.restore(build, SCHEMA, harness.snapshot(), parallelism=parallelism)
+    for one in (harness, other):
+        for key in "abcdef":
+            one.push((key, 1), at=2)
+        one.watermark(99)
+        one.advance_to(140)
+    assert sorted(other.take()) == sorted(harness.take())
+
+
+def test_a_snapshot_of_another_program_is_refused(harness: Harness) -> None:
+    with pytest.raises(hw.ChangelogError, match="taken of another program or version"):
+        Harness.restore(lambda stream: stream.map(lambda r: r), SCHEMA, harness.snapshot())
 
 
 def test_what_user_code_raises_is_told_with_step_key_and_time(harness: Harness) -> None:

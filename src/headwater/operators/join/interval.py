@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from headwater.graph.nodes import IntervalJoinNode, Key
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
-from headwater.operators.join.store import RowStore
+from headwater.operators.join.store import RowStore, merged_stores
 from headwater.rows import Row
 from headwater.state.table import StateTable
 
@@ -123,6 +123,9 @@ class IntervalJoinOperator:
     def set_meta(self, meta: dict[str, Any]) -> None:
         for name, store in self._stores():
             store.set_meta(meta[name])
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_stores(metas)
 
     def reset(self) -> None:
         for _, store in self._stores():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -18,7 +19,7 @@ from headwater.operators.join.keys import JoinKeys, can_meet, key_names, keys_in
 from headwater.operators.join.kinds import DELETE, INSERT, Kinds, adds, kind_names, read_kinds
 from headwater.operators.join.net import Flags, Net, net_effect
 from headwater.operators.join.run import Places
-from headwater.operators.join.store import RowStore
+from headwater.operators.join.store import RowStore, merged_stores
 from headwater.rows import Row
 from headwater.state.table import StateTable
 
@@ -178,6 +179,9 @@ class RegularJoinOperator:
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._left.store.set_meta(meta["left"])
         self._right.store.set_meta(meta["right"])
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_stores(metas)
 
     def reset(self) -> None:
         self._left.store.clear_all()

@@ -7,7 +7,7 @@ Rows die in the order of time; up to where is known by one pair of numbers, not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from headwater.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
 from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged
+from headwater.state.spread import InOneOrder, Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
 MARK, UNMARK = 3, 4
@@ -60,6 +61,7 @@ class RowStore:
     def __init__(self, schema: pa.Schema, key_names: list[str]) -> None:
         self._schema, self._key_names = schema, key_names
         self._stored = pa.schema([*_HEADING, *schema])
+        self.spread: Spread = InOneOrder(by_columns(key_names), "@id")
         self.clear_all()
 
     def clear_all(self) -> None:
@@ -69,6 +71,10 @@ class RowStore:
         self._runs: list[Run] = []
         self._alive = 0
         self.forget_changes()
+
+    def _number_from(self, number: int) -> None:
+        """Number rows from here on, and never as one that is there."""
+        self.next_id = max(self.next_id, number)
 
     def add(
         self, rows: pa.Table, times: Timestamps, keys: JoinKeys, marked: npt.NDArray[np.bool_] | None = None
@@ -257,7 +263,8 @@ class RowStore:
 
     def set_meta(self, meta: list[int]) -> None:
         """Take over what `meta` gave."""
-        self.next_id, *end = meta
+        number, *end = meta
+        self._number_from(number)
         self.expire_to(End(*end))
 
     # -- changelog --------------------------------------------------------------------------------------------------
@@ -292,6 +299,7 @@ class RowStore:
             marked = np.array(puts["@marked"].to_numpy(), np.bool_)
             hashes = keys_in(rows, self._key_names).hashes
             self._put(Run.of(Columns(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked)))
+            self._number_from(int(ids[: len(puts)].max()) + 1)
         for op, first, last in _stretches(ops):
             if op in (MARK, UNMARK):
                 self._set_mark(ids[first:last], on=op == MARK)
@@ -311,6 +319,18 @@ class RowStore:
 
     def __len__(self) -> int:
         return self._alive
+
+
+def merged_stores(metas: Sequence[dict[str, list[int]]]) -> dict[str, list[int]]:
+    """What stores take over, by name, of what `meta` gave on several subtasks.
+
+    Rows that were dead are not among those that are dealt out, so none of them is dead at the time where the stores end.
+    """
+    found = {}
+    for name in metas[0]:
+        numbers, until, _ = zip(*(meta[name] for meta in metas), strict=True)
+        found[name] = [max(numbers), min(until), 0]
+    return found
 
 
 def _stretches(ops: npt.NDArray[np.int8]) -> Iterator[tuple[int, int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_in, stored_schema, with_key_column
 from headwater.operators.join.kinds import adds, read_kinds
-from headwater.operators.join.store import RowStore
+from headwater.operators.join.store import RowStore, merged_stores
 from headwater.rows import Row
 from headwater.state.table import StateTable
 
@@ -113,6 +114,9 @@ class TemporalJoinOperator:
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._waiting.set_meta(meta["waiting"])
         self._versions.set_meta(meta["versions"])
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_stores(metas)
 
     def reset(self) -> None:
         self._waiting.clear_all()

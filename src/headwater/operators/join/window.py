@@ -7,7 +7,7 @@ one, and that rows come in the order of slices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,8 @@ class WindowJoinOperator:
         self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
         left_rows = WindowInput(node.left_schema, node.key, node.lateness_ms, node.late_left)
         right_rows = WindowInput(node.right_schema, node.right_key, node.lateness_ms, node.late_right)
-        self._left = JoinSide(left_rows, self._schedule, left, step)
-        self._right = JoinSide(right_rows, self._schedule, right, step)
+        self._left = JoinSide(left_rows, self._schedule, step)
+        self._right = JoinSide(right_rows, self._schedule, step)
 
     def reset(self) -> None:
         self._left.slices.clear_all()
@@ -134,14 +134,17 @@ class WindowJoinOperator:
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._schedule.watermark_ms = meta["watermark_ms"]
 
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {"watermark_ms": min(meta["watermark_ms"] for meta in metas)}
+
 
 class JoinSide:
     """The rows of one input by slice."""
 
-    def __init__(self, rows: WindowInput, schedule: SliceSchedule, row: type[Row], step: str) -> None:
-        self._input, self._schedule, self._row, self._step = rows, schedule, row, step
+    def __init__(self, rows: WindowInput, schedule: SliceSchedule, step: str) -> None:
+        self._input, self._schedule, self._step = rows, schedule, step
         self._schema, self._key_names = stored_schema(rows.input_schema.arrow, rows.key), key_names(rows.key)
-        self.slices = SliceTable(self._schema, _one_table, schedule.expect)
+        self.slices = SliceTable(self._schema, self._key_names, _one_table, schedule.expect)
         self.late = LateRows(rows, step)
 
     def keys(self, rows: pa.Table) -> Columns:
@@ -159,7 +162,7 @@ class JoinSide:
         starts = self._schedule.starts(batch.timestamps, self._step)
         is_open = self._schedule.are_open(starts, watermark_ms)
         if not is_open.all():
-            self.late.add_rows(batch, self._row, ~is_open, assigner, watermark_ms)
+            self.late.add_rows(batch, ~is_open, assigner, watermark_ms)
             batch = batch.take(np.flatnonzero(is_open))
         added = list(self._by_slice(keyed_rows(batch, self._input.key)))
         for start, rows in added:

@@ -5,71 +5,204 @@ A burst then goes into the key's sessions as one element would, so that Python i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import Batch
+from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps, timestamp_list
+from headwater.errors import HeadwaterError, RowError
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
+from headwater.operators.contract import StepTime
 from headwater.operators.grouping import Codes, group
 from headwater.operators.keys import key_arrays, keys_of
+from headwater.operators.stateless import rows_of
+from headwater.operators.user_code import user_code_failed
+from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.slicing import is_in_any_order
-from headwater.rows import decode
-from headwater.triggers import EventTimeTrigger
-from headwater.windows import EVENT, Session, Window
+from headwater.rows import Row, decode
+from headwater.windows import EVENT, InProcessingTime, Session, Window
+
+SessionsOf = Callable[[Any], list[Window]]
+"""Gives the sessions of a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
     """Rows of a key that belong together."""
 
+    key_number: int
     key: Any
     window: Window
+    first: Window
+    """The window of the row that came first."""
     accumulators: tuple[Any, ...]
+    grows: bool
+    """Whether each of its rows touches those before it."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The rows of a batch: bursts by keys and then by time, rows that go one by one, and rows too late for anything."""
+
+    bursts: list[Burst]
+    singles: Codes
+    late: Codes
+    missed: MissedWindows
 
 
 class Bursts:
-    """Makes bursts of rows."""
+    """Makes bursts of rows.
 
-    def __init__(self, node: WindowNode, gap_ms: int, aggregation: Aggregation) -> None:
-        self._node, self._gap_ms, self._aggregation = node, gap_ms, aggregation
+    Of a session that has fired, the rows of a burst make one update. Where each update shows, or the order of rows does,
+    the rows of a key go one by one if one of them is behind the watermark, or if they join sessions that were apart; and
+    always if one is so late that only a session that is there already may take it.
+    """
 
-    def late(self, batch: Batch, watermark_ms: int) -> Codes:
-        """The places of the rows whose own window is gone; only a session that is there already may still take them."""
-        last = batch.timestamps + (self._gap_ms - 1)
-        return np.flatnonzero(last <= watermark_ms - self._node.lateness_ms)
+    def __init__(self, node: WindowNode, step: str, row: type[Row], session: Session) -> None:
+        assert node.aggregates is not None
+        self._node, self._step, self._row, self._session = node, step, row, session
+        self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
+        self._is_event_time = node.assigner.domain == EVENT
+        self._is_in_any_order = is_in_any_order(node.aggregates)
+        shows_updates = node.panes.mode != "accumulating" or node.panes.has_info
+        self._is_exact = shows_updates or not self._is_in_any_order or not node.is_plain
 
-    def of(self, batch: Batch) -> Iterator[Burst]:
-        """The bursts, by the first rows of their keys and then by time."""
+    def of(self, batch: Batch, time: StepTime, sessions_of: SessionsOf) -> Taken:
+        """What becomes of the rows, given the sessions that their keys have."""
+        starts, ends = self._windows(batch, time.now_ms)
         groups = group(key_arrays(batch, self._node.key), len(batch))
-        order = np.lexsort((batch.timestamps, groups.codes))
-        codes, times = groups.codes[order], batch.timestamps[order]
-        begins = np.ones(len(order), np.bool_)
-        begins[1:] = (codes[1:] != codes[:-1]) | (times[1:] - times[:-1] > self._gap_ms)
-        numbers = np.cumsum(begins) - 1
-        firsts = np.flatnonzero(begins)
-        lasts = np.append(firsts[1:], len(order)) - 1
-        table = self._aggregation.partial(batch.table.take(pa.array(order)), numbers, len(firsts))
-        keys = keys_of(batch.take(order[firsts]), self._node.key)
-        accumulators = zip(*(decode(column) for column in table.columns), strict=True)
-        ends = (times[lasts] + self._gap_ms).tolist()
-        for key, start, end, row in zip(keys, times[firsts].tolist(), ends, accumulators, strict=True):
-            yield Burst(key, Window(start, end), row)
+        codes = groups.codes
+        keys = list(keys_of(batch.take(groups.first), self._node.key))
+        gone = (ends - 1 <= time.watermark_ms - self._node.lateness_ms) & self._is_event_time
+        late = _lost(gone, _spans(starts, ends, codes), keys, sessions_of) if gone.any() else gone
+        single = np.isin(codes, codes[(ends - 1 <= time.watermark_ms if self._is_exact else gone) & ~late])
+        bursts: list[Burst] = []
+        apart: list[int] = []
+        inside = np.flatnonzero(~(single | late))
+        if len(inside):
+            spans = _spans(starts[inside], ends[inside], codes[inside])
+            found = self._bursts(batch.table.take(pa.array(inside)), spans, keys)
+            for number, several in groupby(found, attrgetter("key_number")):
+                of_key = list(several)
+                if self._is_in_any_order or _keep_order(of_key, sessions_of(keys[number])):
+                    bursts += of_key
+                else:
+                    apart.append(number)
+        late_rows = np.flatnonzero(late)
+        exist = np.ones(len(late_rows), np.bool_)
+        missed = MissedWindows(starts[late_rows], ends[late_rows], exist)
+        return Taken(bursts, np.flatnonzero((single | np.isin(codes, apart)) & ~late), late_rows, missed)
+
+    def _windows(self, batch: Batch, now_ms: int) -> tuple[Timestamps, Timestamps]:
+        """Where the windows of the rows start and end."""
+        starts = batch.timestamps if self._is_event_time else np.full(len(batch), now_ms)
+        if starts.min() == MIN_TIMESTAMP:
+            raise RowError.no_event_time(self._step)
+        if self._session.gap_ms is not None:
+            return starts, starts + self._session.gap_ms
+        return starts, starts + np.fromiter(self._gaps(batch), np.int64, len(batch))
+
+    def _gaps(self, batch: Batch) -> Iterator[int]:
+        keys, times = keys_of(batch, self._node.key), timestamp_list(batch.timestamps)
+        for row, key, timestamp in zip(rows_of(batch.table, self._row), keys, times, strict=True):
+            try:
+                yield self._session.gap_of(row)
+            except HeadwaterError:
+                raise
+            except Exception as error:
+                raise user_code_failed(error, self._step, key, timestamp) from None
+
+    def _bursts(self, table: pa.Table, spans: _Spans, keys: list[Any]) -> Iterator[Burst]:
+        accumulators = self._aggregation.partial(table, spans.of, len(spans.starts))
+        rows = zip(*(decode(column) for column in accumulators.columns), strict=True)
+        windows = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
+        facts = zip(spans.keys.tolist(), spans.firsts.tolist(), spans.grow.tolist(), strict=True)
+        for row, window, (number, first, grows) in zip(rows, windows, facts, strict=True):
+            yield Burst(number, keys[number], Window(*window), Window(*first), row, grows)
 
 
-def bursts_of(node: WindowNode, step: str) -> Bursts | None:
-    """What makes bursts for a step, where results do not depend on single rows."""
-    assigner = node.assigner
-    if not isinstance(assigner, Session) or assigner.gap_ms is None or assigner.domain != EVENT:
+@dataclass(frozen=True)
+class _Spans:
+    """Windows of rows put together where they touch, by keys and then by time."""
+
+    of: Codes
+    """The span of each row."""
+    keys: Codes
+    starts: Timestamps
+    ends: Timestamps
+    firsts: npt.NDArray[np.int64]
+    """The window of the row of each that came first."""
+    grow: npt.NDArray[np.bool_]
+    """Whether each of its rows touches those before it."""
+
+
+def _spans(starts: Timestamps, ends: Timestamps, codes: Codes) -> _Spans:
+    order = np.lexsort((starts, codes))
+    keys, begun = codes[order], starts[order]
+    reached = _highest(ends[order], keys)
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (keys[1:] != keys[:-1]) | (begun[1:] > reached[:-1])
+    of = np.empty_like(order)
+    of[order] = np.cumsum(begins) - 1
+    places = np.flatnonzero(begins)
+    came = np.unique(of, return_index=True)[1]
+    firsts = np.stack([starts[came], ends[came]], axis=1)
+    lasts = np.append(places[1:], len(order)) - 1
+    return _Spans(of, keys[places], begun[places], reached[lasts], firsts, _grow(starts, ends, of, len(places)))
+
+
+def _lost(
+    gone: npt.NDArray[np.bool_], spans: _Spans, keys: list[Any], sessions_of: SessionsOf
+) -> npt.NDArray[np.bool_]:
+    """Which of the rows whose windows are gone reach no other row and no session."""
+    lost = np.bincount(spans.of, ~gone) == 0
+    for place in np.flatnonzero(lost).tolist():
+        window = Window(int(spans.starts[place]), int(spans.ends[place]))
+        lost[place] = not any(session.touches(window) for session in sessions_of(keys[spans.keys[place]]))
+    return np.asarray(lost[spans.of])
+
+
+def _highest(values: Timestamps, codes: Codes) -> Timestamps:
+    """The highest value up to each one among those with its code; codes are in order."""
+    ordered = np.sort(values)
+    words = codes * len(values) + np.searchsorted(ordered, values)
+    highest: Timestamps = ordered[np.maximum.accumulate(words) % len(values)]
+    return highest
+
+
+def _grow(starts: Timestamps, ends: Timestamps, bursts: Codes, count: int) -> npt.NDArray[np.bool_]:
+    """Whether each row of a burst but the first touches those that came before it."""
+    order = np.argsort(bursts, kind="stable")
+    starts, ends, bursts = starts[order], ends[order], bursts[order]
+    touches = np.ones(len(order), np.bool_)
+    touches[1:] = (starts[1:] <= _highest(ends, bursts)[:-1]) & (ends[1:] >= -_highest(-starts, bursts)[:-1])
+    touches[1:] |= bursts[1:] != bursts[:-1]
+    return np.asarray(np.bincount(bursts[~touches], minlength=count) == 0)
+
+
+def _keep_order(bursts: list[Burst], sessions: list[Window]) -> bool:
+    """Whether the bursts of a key put rows behind each other as the rows themselves do, which join sessions one by one."""
+    joined: list[Window] = []
+    for burst in bursts:
+        own = [session for session in sessions if session.touches(burst.window)]
+        if not burst.grows or own != [session for session in own[:1] if session.touches(burst.first)]:
+            return False
+        joined += own
+    return len(set(joined)) == len(joined)
+
+
+def bursts_of(node: WindowNode, step: str, row: type[Row]) -> Bursts | None:
+    """What makes bursts for a step; None where functions, evictors or the trigger want to see each row."""
+    if node.aggregates is None or node.evictor is not None or node.process is not None:
         return None
-    if node.aggregates is None or not is_in_any_order(node.aggregates):
+    session = node.assigner.inner if isinstance(node.assigner, InProcessingTime) else node.assigner
+    if not isinstance(session, Session) or not (node.trigger.takes_rows() and node.trigger.waits_for_time):
         return None
-    if type(node.trigger) is not EventTimeTrigger or node.evictor is not None or node.process is not None:
-        return None
-    if node.panes.mode != "accumulating" or node.panes.has_info:
-        return None
-    return Bursts(node, assigner.gap_ms, Aggregation(node.aggregates, node.input_schema, step))
+    return Bursts(node, step, row, session)

@@ -17,7 +17,9 @@ import pyarrow as pa
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
 from headwater.evictors import Element, Evictor
 from headwater.functions import AggregateFunction
+from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
+from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope
 from headwater.rows import decode, encode_rows, make_rows, row_class
 from headwater.schema import Schema
@@ -197,6 +199,24 @@ def result_of(function: Folding, held: Any, fields: int) -> Any:
     return result if isinstance(result, tuple | dict) or fields > 1 else (result,)
 
 
+def contents_of(node: WindowNode, step: str) -> Contents:
+    """What the windows of a step hold."""
+    schema = node.input_schema
+    fields = 0 if node.folded is None else len(node.folded.names)
+    folding = node.reduce or node.aggregate
+    aggregation = None if node.aggregates is None else Aggregation(node.aggregates, schema, step)
+    if node.evictor is None and aggregation is not None:
+        return AggregateContents(aggregation, schema, step)
+    if node.evictor is None and folding is not None:
+        return FoldedContents(node.accumulator or schema.struct, folding, fields)
+    fold = None
+    if aggregation is not None:
+        fold = aggregate_rows(aggregation, schema, step)
+    elif folding is not None:
+        fold = fold_rows(folding, fields)
+    return RowContents(schema, node.evictor, evicts_after=node.evicts_after, fold=fold)
+
+
 @dataclass
 class _Segment:
     """Part of what a window holds: accumulators, then places of rows."""
@@ -237,6 +257,19 @@ class AggregateContents:
     def add_accumulators(self, accumulators: Any) -> None:
         """Take in what rows were aggregated to."""
         self._of(self._scope())[-1].accumulators.append(accumulators)
+
+    def add_runs(self, table: pa.Table, runs: Runs, cut: Cut, scopes: Sequence[Scope], point: Point) -> list[pa.Array]:
+        """Take in a run of rows for each window; gives the results where runs are cut, in order of arrival."""
+        kept = []
+        for scope in scopes:
+            point(scope)
+            kept.append([] if (value := self.kept.get()) is None else [value])
+        before = Kept.of(kept, np.ones(len(scopes), np.bool_), self._schema, self._step)
+        pieces = Pieces(self._aggregation, table, runs, cut, before)
+        for scope, row in zip(scopes, pieces.left(), strict=True):
+            point(scope)
+            self.kept.set(row)
+        return self._aggregation.result(pieces.held(runs.arrived(np.flatnonzero(cut.ends))))
 
     def _of(self, scope: Scope) -> list[_Segment]:
         segments = self._pending.get(scope)

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, Batch, Timestamps, timestamp_array
+from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps, concat, timestamp_array
 from headwater.functions import OutputTag
 from headwater.graph.nodes import WindowNode
-from headwater.rows import UTC, Row, decode, encode_rows, make_rows
+from headwater.operators.window.panes import moments
+from headwater.operators.window.schedule import slice_starts
+from headwater.rows import UTC, encode_rows
 from headwater.schema import Schema
 from headwater.windows import SlicedAssigner, Window
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 
 WINDOW_START, WINDOW_END, LATE_BY_MS = "window_start", "window_end", "late_by_ms"
+
+
+@dataclass(frozen=True)
+class MissedWindows:
+    """For each row the last of its windows, all of which are gone; some rows have none."""
+
+    starts: Timestamps
+    ends: Timestamps
+    exist: npt.NDArray[np.bool_]
 
 
 class WindowedInput(Protocol):
@@ -42,6 +55,7 @@ class LateRows:
         self._lateness_ms = rows.lateness_ms
         self._rows: list[Any] = []
         self._times: list[int | None] = []
+        self._batches: list[Batch] = []
         self._dropped = 0
 
     def add(self, row: Any, timestamp: int, window: Window | None, watermark_ms: int) -> None:
@@ -64,27 +78,35 @@ class LateRows:
         """Whether a row is behind the watermark by more than the allowed lateness."""
         return min(timestamp + self._lateness_ms, MAX_TIMESTAMP) <= watermark_ms
 
-    def drop(self, timestamps: Timestamps, watermark_ms: int) -> None:
-        """Count the late ones of rows that go nowhere."""
-        self.count_dropped(int(np.count_nonzero(timestamps <= watermark_ms - self._lateness_ms)))
+    def add_batch(self, batch: Batch, missed: MissedWindows, watermark_ms: int) -> None:
+        """Rows that are in no window, as `add` takes them one by one."""
+        if not len(batch):
+            return
+        is_late = (batch.timestamps <= watermark_ms - self._lateness_ms) & (batch.timestamps > MIN_TIMESTAMP)
+        if self._tag is None:
+            self.count_dropped(int(np.count_nonzero(is_late)))
+            return
+        late = np.flatnonzero(is_late)
+        batch, none = batch.take(late), pa.array(~missed.exist[late])
+        columns = dict(zip(batch.table.column_names, batch.table.columns, strict=True))
+        columns[WINDOW_START] = moments(missed.starts[late], none)
+        columns[WINDOW_END] = moments(missed.ends[late], none)
+        furthest = max(watermark_ms - MAX_TIMESTAMP, MIN_TIMESTAMP)
+        columns[LATE_BY_MS] = pa.array(watermark_ms - np.maximum(batch.timestamps, furthest))
+        schema = self._tag.schema.arrow
+        table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        self._batches.append(Batch(table, batch.timestamps))
 
     def add_rows(
-        self,
-        batch: Batch,
-        row: type[Row],
-        are_gone: npt.NDArray[np.bool_],
-        assigner: SlicedAssigner,
-        watermark_ms: int,
+        self, batch: Batch, are_gone: npt.NDArray[np.bool_], assigner: SlicedAssigner, watermark_ms: int
     ) -> None:
         """The rows of a batch that are in no window."""
-        if self._tag is None:
-            self.drop(batch.timestamps[are_gone], watermark_ms)
-            return
         gone = batch.take(np.flatnonzero(are_gone))
-        rows = make_rows(row, [decode(column) for column in gone.table.columns])
-        for values, timestamp in zip(rows, gone.timestamps.tolist(), strict=True):
-            windows = assigner.windows_of_slice(assigner.slice_of(timestamp))
-            self.add(values, timestamp, windows[-1] if windows else None, watermark_ms)
+        slices, at = np.unique(slice_starts(assigner, gone.timestamps, self._step), return_inverse=True)
+        lasts = [assigner.windows_of_slice(start)[-1:] for start in slices.tolist()]
+        edges = np.array([last[0] if last else (0, 0) for last in lasts], np.int64)[at]
+        exist = np.array([bool(last) for last in lasts])[at]
+        self.add_batch(gone, MissedWindows(edges[:, 0], edges[:, 1], exist), watermark_ms)
 
     def count_dropped(self, rows: int) -> None:
         """Count late rows that go nowhere."""
@@ -92,11 +114,13 @@ class LateRows:
 
     def take(self) -> Iterator[tuple[str, Batch]]:
         """The rows for the side output since the last call, if any."""
-        if not self._rows or self._tag is None:
+        if self._tag is None or not (self._rows or self._batches):
             return
-        table = encode_rows(self._rows, self._tag.schema.arrow, f"{self._step}[{self._tag.name}]")
-        batch = Batch(table, timestamp_array(self._times))
-        self._rows, self._times = [], []
+        if self._rows:
+            table = encode_rows(self._rows, self._tag.schema.arrow, f"{self._step}[{self._tag.name}]")
+            self._batches.append(Batch(table, timestamp_array(self._times)))
+        batch = concat(self._batches)
+        self._rows, self._times, self._batches = [], [], []
         yield self._tag.name, batch
 
     def take_dropped(self) -> int:

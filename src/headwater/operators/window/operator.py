@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_list
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.batch import MAX_TIMESTAMP, Batch, timestamp_list
+from headwater.clock.timers import EVENT, PROCESSING, merged_numbers
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
-from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, rows_of, side_batches
+from headwater.operators.timers import StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.window.assignment import Assigned, assignment_of
 from headwater.operators.window.bursts import Bursts, bursts_of
-from headwater.operators.window.contents import (
-    AggregateContents,
-    Contents,
-    FoldedContents,
-    RowContents,
-    aggregate_rows,
-    fold_rows,
-)
-from headwater.operators.window.late import late_rows
-from headwater.operators.window.panes import Cleared, Event, Firing, Merged, PaneBook
-from headwater.operators.window.scope import Scope, ScopeTimers, scope_of, scope_type
+from headwater.operators.window.contents import AggregateContents, Contents, contents_of
+from headwater.operators.window.late import LateRows, late_rows
+from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
+from headwater.operators.window.pieces import Cut
+from headwater.operators.window.scope import Scope, key_spread, scope_of, scope_spread, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
 from headwater.rows import Row
@@ -52,11 +47,10 @@ class WindowOperator:
         self._assigner = node.assigner
         self._is_event_time = node.assigner.domain == EVENT
         scope = scope_type(node.key.type)
-        self._event, self._processing = TimerQueue(step, EVENT, scope), TimerQueue(step, PROCESSING, scope)
-        self._timers = ScopeTimers(self._event, self._processing)
-        self._trigger = TriggerHost(node.trigger, node.input_schema, step, scope, self._timers)
-        self._contents: Contents = _contents(node, step)
-        self._bursts = bursts_of(node, step)
+        self._timers = StepTimers(step, scope, Cursor(), scope_spread(node.key))
+        self._trigger = TriggerHost(node, step, scope, self._timers)
+        self._contents: Contents = contents_of(node, step)
+        self._assignment, self._bursts = assignment_of(node, step), bursts_of(node, step, row)
         self._book = PaneBook(node, step)
         self._late = late_rows(node, step)
         self._open_states(scope)
@@ -75,8 +69,9 @@ class WindowOperator:
         per_window = [s for s in node.states if s.is_per_window]
         per_key = [s for s in node.states if not s.is_per_window]
         sessions = [sessions_declaration()] if self._assigner.merges else []
-        self._entries, windows = open_states([*own, *per_window], step, scope, self._cursor)
-        self._key_entries, keys = open_states([*per_key, *sessions], step, node.key.type, self._key_cursor)
+        by_window, by_key = scope_spread(node.key), key_spread(node.key)
+        self._entries, windows = open_states([*own, *per_window], step, scope, self._cursor, by_window)
+        self._key_entries, keys = open_states([*per_key, *sessions], step, node.key.type, self._key_cursor, by_key)
         for declaration in self._contents.declarations():
             setattr(self._contents, declaration.attribute, windows[declaration.name])
         for declaration in self._book.declarations():
@@ -86,7 +81,7 @@ class WindowOperator:
         self._per_window: list[Any] = [windows[s.name] for s in per_window]
         self._sessions = Sessions(keys["@sessions"]) if sessions else None
         self._tables: dict[str, StateTable] = {**windows, **keys, **self._trigger.tables}
-        self._tables["@timers.event"], self._tables["@timers.processing"] = self._event, self._processing
+        self._tables |= self._timers.tables()
         if self._function is not None:
             open_function(self._function, step)
 
@@ -98,6 +93,10 @@ class WindowOperator:
 
     def _process_slice(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         self._begin(time)
+        if self._assignment is not None:
+            self._process_runs(self._assignment.of(batch, time), batch, time)
+            self._finish(emit)
+            return
         if self._bursts is not None:
             batch = self._process_bursts(self._bursts, batch, time)
         self._contents.begin(batch.table)
@@ -112,18 +111,44 @@ class WindowOperator:
                 raise user_code_failed(error, self._step, key, timestamp) from None
         self._finish(emit)
 
+    def _process_runs(self, assigned: Assigned, batch: Batch, time: StepTime) -> None:
+        """Take in rows by key and window: the trigger is asked once for each of these, and says where they are cut."""
+        assert isinstance(self._contents, AggregateContents)
+        assert isinstance(self._late, LateRows)
+        runs, scopes = assigned.runs, assigned.scopes
+        timestamps = batch.timestamps[runs.rows]
+        fires, drops = np.zeros((2, len(runs.rows)), np.bool_)
+        kinds = []
+        for scope, begin, end in zip(scopes, runs.bounds.tolist(), runs.bounds[1:].tolist(), strict=False):
+            window = Window(*scope[1:])
+            self._point(scope[0], window, window)
+            places, purges = self._trigger.trigger.on_rows(timestamps[begin:end], self._trigger.context)
+            fires[begin + places], drops[begin + places] = True, purges
+            kinds.append(self._kind(window))
+            self._keep_until_cleanup(window)
+        if scopes:
+            cut = Cut(fires, fires if self._node.panes.mode == "discarding" else drops)
+            places = runs.arrived(np.flatnonzero(fires))
+            results = self._contents.add_runs(batch.table, runs, cut, scopes, self._point_at)
+            self._book.fire(Fired(batch, runs.rows[places], runs.of[places], results, scopes, kinds), self._point_at)
+        self._late.add_batch(batch.take(assigned.nowhere), assigned.missed, time.watermark_ms)
+
     def _process_bursts(self, bursts: Bursts, batch: Batch, time: StepTime) -> Batch:
         """Take in the rows that can go by bursts; gives the others."""
-        if len(batch) and batch.timestamps.min() == MIN_TIMESTAMP:
-            raise RowError.no_event_time(self._step)
         assert isinstance(self._contents, AggregateContents)
-        late = bursts.late(batch, time.watermark_ms)
-        timely = batch.take(np.delete(np.arange(len(batch)), late)) if len(late) else batch
-        for burst in bursts.of(timely) if len(timely) else ():
+        assert isinstance(self._late, LateRows)
+        taken = bursts.of(batch, time, self._sessions_of)
+        self._late.add_batch(batch.take(taken.late), taken.missed, time.watermark_ms)
+        for burst in taken.bursts:
             self._key_cursor.entry = self._key_entries.entry(burst.key)
             self._trigger.context.timestamp = burst.window.start
             self._into(burst.key, burst.window, None, partial(self._contents.add_accumulators, burst.accumulators))
-        return batch.take(late)
+        return batch.take(taken.singles)
+
+    def _sessions_of(self, key: Any) -> list[Window]:
+        assert self._sessions is not None
+        self._key_cursor.entry = self._key_entries.entry(key)
+        return self._sessions.windows()
 
     def _element(self, key: Any, timestamp: int | None, row: Any, place: int) -> None:
         self._key_cursor.entry = self._key_entries.entry(key)
@@ -170,7 +195,7 @@ class WindowOperator:
 
     def _merge(self, key: Any, merged: Window, parts: list[Window], kept: Window, absorbed: list[Window]) -> None:
         for part in parts:
-            self._timers.scope = scope_of(key, part)
+            self._timers.point(scope_of(key, part))
             self._delete_cleanup(part)
         self._trigger.merge(scope_of(key, merged), merged, [(scope_of(key, part), part) for part in parts])
         target, others = scope_of(key, kept), [scope_of(key, window) for window in absorbed]
@@ -182,13 +207,13 @@ class WindowOperator:
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
         self._begin(time)
-        for timestamp, scope in self._event.due(time.watermark_ms):
+        for timestamp, scope in self._timers.event.due(time.watermark_ms):
             self._on_timer(timestamp, scope, EVENT)
         self._finish(emit)
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         self._begin(time)
-        for timestamp, scope in self._processing.due(time.now_ms):
+        for timestamp, scope in self._timers.processing.due(time.now_ms):
             self._on_timer(timestamp, scope, PROCESSING)
         self._finish(emit)
 
@@ -327,29 +352,15 @@ class WindowOperator:
         return {"late_dropped": self._late.take_dropped()}
 
     def meta(self) -> dict[str, Any]:
-        return {"registrations": [self._event.next_registration, self._processing.next_registration]}
+        return self._timers.meta()
 
     def set_meta(self, meta: dict[str, Any]) -> None:
-        self._event.next_registration, self._processing.next_registration = meta["registrations"]
+        self._timers.set_meta(meta)
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_numbers(metas)
 
     def reset(self) -> None:
         for table in self._tables.values():
             table.clear_all()
-        self._event.next_registration = self._processing.next_registration = 0
-
-
-def _contents(node: WindowNode, step: str) -> Contents:
-    schema = node.input_schema
-    fields = 0 if node.folded is None else len(node.folded.names)
-    folding = node.reduce or node.aggregate
-    aggregation = None if node.aggregates is None else Aggregation(node.aggregates, schema, step)
-    if node.evictor is None and aggregation is not None:
-        return AggregateContents(aggregation, schema, step)
-    if node.evictor is None and folding is not None:
-        return FoldedContents(node.accumulator or schema.struct, folding, fields)
-    fold = None
-    if aggregation is not None:
-        fold = aggregate_rows(aggregation, schema, step)
-    elif folding is not None:
-        fold = fold_rows(folding, fields)
-    return RowContents(schema, node.evictor, evicts_after=node.evicts_after, fold=fold)
+        self._timers.reset()

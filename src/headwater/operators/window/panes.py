@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headwater.batch import Batch
+from headwater.batch import MAX_TIMESTAMP, Batch, Timestamps, concat
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
 from headwater.graph.nodes import Panes, WindowNode
+from headwater.operators.grouping import Codes
+from headwater.operators.keys import key_arrays
 from headwater.operators.window.contents import Point
 from headwater.operators.window.scope import Scope
-from headwater.rows import encode_rows
+from headwater.rows import decode, encode_rows
 from headwater.windows import Window
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER = "+I", "-U", "+U"
@@ -51,6 +54,21 @@ Event = Firing | Merged | Cleared
 
 
 @dataclass
+class Fired:
+    """The firings that the rows of a batch led to, in order, of any number of windows."""
+
+    batch: Batch
+    rows: Codes
+    """The row that led to each."""
+    of: Codes
+    """The window of each, by its place in the lists that follow."""
+    results: list[pa.Array]
+    scopes: list[Scope]
+    kinds: list[str]
+    """What the firings of each window are."""
+
+
+@dataclass
 class _Emitted:
     row: tuple[Any, ...]
     window: Window
@@ -71,6 +89,7 @@ class PaneBook:
         self._names = tuple(node.value.names)
         self._value = node.value.arrow
         self._out: list[_Emitted] = []
+        self._batches: list[Batch] = []
 
     @property
     def is_needed(self) -> bool:
@@ -104,8 +123,47 @@ class PaneBook:
 
     def take(self) -> Batch | None:
         """The rows of all firings since the last call, in order."""
-        out, self._out = self._out, []
-        return self._batch(out) if out else None
+        batches, self._batches = self._batches, []
+        if self._out:
+            batches.append(self._batch(self._out))
+            self._out = []
+        return concat(batches) if batches else None
+
+    def fire(self, fired: Fired, point: Point) -> None:
+        """Many windows fire; only those whose last results are taken back go one by one."""
+        if not len(fired.of):
+            return
+        if self._panes.mode == "retracting":
+            values = zip(*(decode(column) for column in fired.results), strict=True)
+            for place, value in zip(fired.of.tolist(), values, strict=True):
+                key, *edges = scope = fired.scopes[place]
+                self.write(Firing(key, Window(*edges), scope, fired.kinds[place], None, [value]), point)
+            return
+        edges = np.array([scope[1:] for scope in fired.scopes], np.int64)[fired.of]
+        columns = dict(zip(self._names, fired.results, strict=True))
+        if self._node.assigner.is_bounded:
+            columns |= {"window_start": moments(edges[:, 0]), "window_end": moments(edges[:, 1])}
+        names, rows = key_columns(self._node), pa.array(fired.rows)
+        columns |= {n: k.take(rows) for n, k in zip(names, key_arrays(fired.batch, self._node.key), strict=True)}
+        if self._panes.has_info:
+            columns["pane_kind"] = pa.array(np.array(fired.kinds, object)[fired.of], pa.string())
+            columns["pane_index"] = pa.array(self._numbers(fired, point), pa.int32())
+        table = pa.Table.from_arrays([columns[n] for n in self._node.schema.names], schema=self._node.schema.arrow)
+        times = np.where(edges[:, 1] < MAX_TIMESTAMP, edges[:, 1] - 1, MAX_TIMESTAMP)
+        self._batches.append(Batch(table, times))
+
+    def _numbers(self, fired: Fired, point: Point) -> Codes:
+        """The number of each firing among those of its window."""
+        counts = np.bincount(fired.of, minlength=len(fired.scopes))
+        firsts = np.zeros(len(counts), np.int64)
+        for place in np.flatnonzero(counts).tolist():
+            point(fired.scopes[place])
+            firsts[place] = self.index.get()
+            self.index.set(int(firsts[place] + counts[place]))
+        order = np.argsort(fired.of, kind="stable")
+        numbers = np.empty_like(order)
+        numbers[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return numbers + firsts[fired.of]
 
     def _fired(self, firing: Firing, point: Point) -> list[_Emitted]:
         rows = [self._tuple(row) for row in firing.rows or ()]
@@ -160,8 +218,8 @@ class PaneBook:
         table = encode_rows([one.row for one in out], self._value, self._step)
         columns = dict(zip(table.column_names, table.columns, strict=True))
         if "window_start" in node.schema.names and "window_start" not in columns:
-            columns["window_start"] = _moments([one.window.start for one in out])
-            columns["window_end"] = _moments([one.window.end for one in out])
+            columns["window_start"] = moments(np.array([one.window.start for one in out], np.int64))
+            columns["window_end"] = moments(np.array([one.window.end for one in out], np.int64))
         columns |= self._key_columns(out, columns)
         if self._panes.has_info and node.process is None:
             columns["pane_kind"] = pa.array([one.pane[0] for one in out], pa.string())
@@ -191,5 +249,7 @@ def key_columns(node: WindowNode) -> list[str]:
     return list(node.key.columns)
 
 
-def _moments(millis: list[int]) -> pa.Array:
-    return pa.array(np.array(millis, np.int64) * 1000).view(pa.timestamp("us", "UTC"))
+def moments(millis: Timestamps, absent: pa.Array | None = None) -> pa.Array:
+    """Times as a column of timestamps, null where absent."""
+    micros = pa.array(millis * 1000).view(pa.timestamp("us", "UTC"))
+    return micros if absent is None else pc.if_else(absent, None, micros)

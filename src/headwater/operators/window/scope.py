@@ -1,14 +1,17 @@
-"""State and timers per window: the key of an entry is the key together with the window."""
+"""State and timers per window: they belong to the key together with the window."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headwater.clock.timers import TimerQueue
-from headwater.functions import Timers
+from headwater.graph.nodes import Key
+from headwater.state.spread import BY_KEY, TO_FIRST, ByKey, Spread
 from headwater.windows import Window
+
+_BY_KEY_OF_SCOPE: Spread = ByKey(lambda table: pc.struct_field(table["key"], "key"))
 
 Scope = tuple[Any, int, int]
 """A key and the bounds of one of its windows."""
@@ -19,28 +22,16 @@ def scope_type(key: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field("key", key), pa.field("start", pa.int64()), pa.field("end", pa.int64())])
 
 
+def key_spread(key: Key) -> Spread:
+    """Where state of the key goes."""
+    return TO_FIRST if key.is_nothing else BY_KEY
+
+
+def scope_spread(key: Key) -> Spread:
+    """Where state of a window goes: to where its key is."""
+    return TO_FIRST if key.is_nothing else _BY_KEY_OF_SCOPE
+
+
 def scope_of(key: Any, window: Window) -> Scope:
     """The scope of a key's window."""
     return (key, window.start, window.end)
-
-
-class ScopeTimers(Timers):
-    """The timers of one window at a time."""
-
-    __slots__ = ("_event", "_processing", "scope")
-
-    def __init__(self, event: TimerQueue, processing: TimerQueue) -> None:
-        self._event, self._processing = event, processing
-        self.scope: Scope = (None, 0, 0)
-
-    def event_time(self, timestamp: int) -> None:
-        self._event.register(timestamp, self.scope)
-
-    def processing_time(self, timestamp: int) -> None:
-        self._processing.register(timestamp, self.scope)
-
-    def delete_event_time(self, timestamp: int) -> None:
-        self._event.delete(timestamp, self.scope)
-
-    def delete_processing_time(self, timestamp: int) -> None:
-        self._processing.delete(timestamp, self.scope)

@@ -30,7 +30,7 @@ class Sessions:
 
     def add(self, window: Window, merge: Merge) -> Window:
         """Put a window in, merging it with those it touches; gives the window it has become."""
-        touching = [w for w in self._windows() if w.start <= window.end and w.end >= window.start]
+        touching = [w for w in self.windows() if w.touches(window)]
         if not touching:
             self._put(window, window)
             return window
@@ -55,7 +55,8 @@ class Sessions:
     def remove(self, window: Window) -> None:
         self._state.remove(window.start)
 
-    def _windows(self) -> list[Window]:
+    def windows(self) -> list[Window]:
+        """All there are, in order of time."""
         return sorted(Window(start, kept.end) for start, kept in self._state.items())
 
     def _put(self, window: Window, state: Window) -> None:

@@ -6,6 +6,7 @@ of the general operator, except that several updates of a window in one epoch co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import among, group
 from headwater.operators.window.late import LateRows
+from headwater.operators.window.panes import moments
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
 from headwater.operators.window.slicing import Sliced, Slicer, flat
@@ -29,12 +31,13 @@ class SlicedWindowOperator:
 
     def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
         assert isinstance(node.assigner, SlicedAssigner)
-        self._node, self._step, self._row = node, step, row
+        self._node = node
         self._assigner = node.assigner
         self._slicer = Slicer(node, step)
         self._aggregation, self._keys = self._slicer.aggregation, self._slicer.keys
         self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
-        self._slices = SliceTable(self._slicer.schema, self._merge, self._schedule.expect)
+        keys = [key.name for key in self._keys]
+        self._slices = SliceTable(self._slicer.schema, keys, self._merge, self._schedule.expect)
         self._late = LateRows(node, step)
         self.needs_order = not self._slicer.is_in_any_order
 
@@ -48,7 +51,7 @@ class SlicedWindowOperator:
         starts = self._slicer.starts(batch.timestamps)
         is_open = self._schedule.are_open(starts, time.watermark_ms)
         if not is_open.all():
-            self._late.add_rows(batch, self._row, ~is_open, self._assigner, time.watermark_ms)
+            self._late.add_rows(batch, ~is_open, self._assigner, time.watermark_ms)
             batch, starts = batch.take(np.flatnonzero(is_open)), starts[is_open]
         if len(batch):
             self._add(self._slicer.slice(batch, starts), time.watermark_ms, emit)
@@ -121,8 +124,7 @@ class SlicedWindowOperator:
         windows = [
             np.repeat(np.array(edge, np.int64), counts) for edge in zip(*(window for window, _ in fired), strict=True)
         ]
-        moments = [pa.array(edge * 1000).view(pa.timestamp("us", "UTC")) for edge in windows]
-        arrays = [*together.columns[:width], *moments, *results]
+        arrays = [*together.columns[:width], *map(moments, windows), *results]
         table = pa.Table.from_arrays(arrays, schema=self._node.schema.arrow)
         emit(None, Batch(table, windows[1] - 1))
 
@@ -139,3 +141,6 @@ class SlicedWindowOperator:
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._schedule.watermark_ms = meta["watermark_ms"]
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return {"watermark_ms": min(meta["watermark_ms"] for meta in metas)}

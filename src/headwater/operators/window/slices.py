@@ -7,12 +7,13 @@ were added, so every copy of the state has the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
+from headwater.state.spread import Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
 _HEADING = ("@op", "@slice", "@run")
@@ -24,8 +25,12 @@ Merge = Callable[[list[pa.Table]], pa.Table]
 class SliceTable:
     """Tables by the start of their slice."""
 
-    def __init__(self, schema: pa.Schema, merge: Merge, on_new_slice: Callable[[int], None]) -> None:
+    def __init__(
+        self, schema: pa.Schema, keys: Sequence[str], merge: Merge, on_new_slice: Callable[[int], None]
+    ) -> None:
+        """`keys` are the columns that make the key; none where all rows have one."""
         self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
+        self.spread: Spread = by_columns(keys)
         heading = [
             pa.field(name, dtype) for name, dtype in zip(_HEADING, (pa.int8(), pa.int64(), pa.int64()), strict=True)
         ]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from headwater.descriptors import StateDeclaration
-from headwater.operators.window.scope import Scope, ScopeTimers
-from headwater.schema import Schema
+from headwater.graph.nodes import WindowNode
+from headwater.operators.timers import StepTimers
+from headwater.operators.window.scope import Scope, scope_spread
 from headwater.state.memory import Cursor, KeyTable, open_states
 from headwater.triggers import Trigger, TriggerContext
 from headwater.windows import Window
@@ -17,20 +18,21 @@ from headwater.windows import Window
 class TriggerHost:
     """A trigger on one subtask."""
 
-    def __init__(self, trigger: Trigger, schema: Schema, step: str, scope_type: Any, timers: ScopeTimers) -> None:
-        self.trigger = copy.deepcopy(trigger)
+    def __init__(self, node: WindowNode, step: str, scope_type: Any, timers: StepTimers) -> None:
+        self.trigger = copy.deepcopy(node.trigger)
         self._timers = timers
         self._cursor = Cursor()
         declarations: list[StateDeclaration] = []
         owners: list[tuple[Trigger, str, str]] = []
         for number, part in enumerate(_tree(self.trigger)):
-            for declaration in part.states(schema, step):
+            for declaration in part.states(node.input_schema, step):
                 renamed = copy.copy(declaration)
                 renamed.name = f"@trigger.{number}.{declaration.name}"
                 declarations.append(renamed)
                 owners.append((part, declaration.attribute, renamed.name))
         self._entries: KeyTable
-        self._entries, self.tables = open_states(declarations, step, scope_type, self._cursor)
+        spread = scope_spread(node.key)
+        self._entries, self.tables = open_states(declarations, step, scope_type, self._cursor, spread)
         self._handles: list[Any] = [self.tables[name] for _, _, name in owners]
         for part, attribute, name in owners:
             setattr(part, attribute, self.tables[name])
@@ -40,7 +42,7 @@ class TriggerHost:
     def point(self, scope: Scope, window: Window) -> None:
         """Make a window the one that the trigger decides on."""
         self._cursor.entry = self._entries.entry(scope)
-        self._timers.scope = scope
+        self._timers.point(scope)
         self.context.key, self.context.window = scope[0], window
 
     def merge(self, merged: Scope, window: Window, parts: list[tuple[Scope, Window]]) -> None:

@@ -1,0 +1,88 @@
+"""Spreads: how the state of all subtasks becomes that of another number of subtasks.
+
+Every table has one, beside it: by key here, in turn and to all for operator state, channels for a valve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.state.keys import key_groups, subtasks_of
+
+
+@dataclass(frozen=True)
+class Subtasks:
+    """The subtasks that state is dealt out to."""
+
+    count: int
+    groups: int
+    """The key groups of the job."""
+    entries: frozenset[str]
+    """The uids of the steps that run on every subtask; other channels are splits of sources."""
+
+    def channels(self, name: str) -> list[str]:
+        """The channels that stand where a channel stood: those of the same step, or the same split."""
+        uid = name.partition("/")[0]
+        return [f"{uid}/{subtask}" for subtask in range(self.count)] if uid in self.entries else [name]
+
+
+class Spread(Protocol):
+    """Deals a table out. The result depends on the tables alone, and nothing in them is lost."""
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        """A table for each new subtask, of the dumps of the old ones; at least one, in order, the empty ones left out."""
+
+
+class ByKey:
+    """Each row goes to the subtask that owns the group of its key."""
+
+    def __init__(self, key: Callable[[pa.Table], pa.Array | pa.ChunkedArray]) -> None:
+        self._key = key
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        together = pa.concat_tables(tables)
+        owners = subtasks_of(key_groups(self._key(together), to.groups), to.groups, to.count)
+        return [together.filter(pa.array(owners == subtask)) for subtask in range(to.count)]
+
+
+class ToFirst:
+    """All rows go to the first subtask: where rows without a key are."""
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        together = pa.concat_tables(tables)
+        return [together, *[together.slice(0, 0)] * (to.count - 1)]
+
+
+class InOneOrder:
+    """Rows that each subtask has numbered, dealt out by another spread under numbers that are unique among all.
+
+    The order of numbers stays; rows of different subtasks with the same number go in the order of these.
+    """
+
+    def __init__(self, spread: Spread, numbers: str) -> None:
+        self._spread, self._numbers = spread, numbers
+
+    def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
+        together = pa.concat_tables(tables)
+        ordered = together.take(pa.array(np.argsort(together[self._numbers].to_numpy(), kind="stable")))
+        place = ordered.column_names.index(self._numbers)
+        numbers = pa.array(range(len(ordered)), pa.int64())
+        return self._spread.deal([ordered.set_column(place, ordered.schema.field(place), numbers)], to)
+
+
+BY_KEY: Spread = ByKey(lambda table: table["key"])
+TO_FIRST: Spread = ToFirst()
+
+
+def by_columns(names: Sequence[str]) -> Spread:
+    """The spread of rows whose key is made of these columns; without any, all rows have one."""
+    if not names:
+        return TO_FIRST
+    if len(names) == 1:
+        return ByKey(lambda table: table[names[0]])
+    return ByKey(lambda table: table.select(list(names)).combine_chunks().to_struct_array())
