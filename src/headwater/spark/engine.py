@@ -150,19 +150,20 @@ class SparkJob(SupervisedJob):
             )
 
     def _attempt(self, *, again: bool) -> str:
-        """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
         try:
-            if again:
-                self._begin(again=True)
-            return "finished" if self._query is None else self._watch(self._query)
+            try:
+                if again:
+                    self._begin(again=True)
+                return "finished" if self._query is None else self._watch(self._query)
+            finally:
+                self._end_query()
         except HeadwaterError:
             raise
         except Exception as error:
             raise JobError.engine_failed(self.name, repr(error)) from error
-        finally:
-            self._end_query()
 
     def _watch(self, query: StreamingQuery) -> str:
+        """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
         deadline = None
         while query.isActive:
             self._publish_committed()
@@ -175,7 +176,7 @@ class SparkJob(SupervisedJob):
                 self._shipped.request_stop()
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
             if not _is_in_epoch(query) or time.monotonic() >= deadline:
-                query.stop()
+                self._end_query()
             else:
                 time.sleep(_POLL_S)
         self._publish_committed()
@@ -185,7 +186,7 @@ class SparkJob(SupervisedJob):
         return "finished" if self._outbox.progress["end"] else "stopped"
 
     def _end_query(self) -> None:
-        """Let nothing of the attempt go on: its epoch, should it wait for room, and its query."""
+        """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""
         self._giving_up.set()
         with self._published:
             self._published.notify_all()
