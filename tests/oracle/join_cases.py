@@ -81,7 +81,6 @@ def window_join(random: Random) -> Case:
         near=lambda now: near_window(random, case, now, scale),
         clocked="clock" in window or of_trigger == "continuous_processing_time",
         endless=kind == "global" and of_trigger == "continuous",
-        resumes_behind=True,
     )
     return case | {"actions": list(streams.actions(streams.inserts))}
 
@@ -198,9 +197,8 @@ class Marks:
 class Streams:
     """Rows of two streams around a time that mostly moves on, and watermarks of each.
 
-    One stream may be empty or idle for a while, or its watermark may stand still. Only if it `resumes_behind`, its
-    watermark may then be behind the operator's. Times come to lie on and beside those of earlier rows and watermarks,
-    moved by one of `offsets`, or where `near` puts them.
+    One stream may be empty or idle for a while, or its watermark may stand still. Times come to lie on and beside those of
+    earlier rows and watermarks, moved by one of `offsets`, or where `near` puts them.
     """
 
     def __init__(
@@ -213,10 +211,9 @@ class Streams:
         clocked: bool = False,
         endless: bool = False,
         null_keys: bool = False,
-        resumes_behind: bool = False,
     ) -> None:
         self._random, self._scale, self._offsets, self._near = random, scale, offsets, near
-        self._clocked, self._endless, self._resumes_behind = clocked, endless, resumes_behind
+        self._clocked, self._endless = clocked, endless
         self._now = scale * random.choice((0, 0, 0, -40, 1_000_000))
         self._times = [self._now]
         self._marks = Marks()
@@ -244,7 +241,6 @@ class Streams:
             draw = random.random()
             if draw < 0.7:
                 side = side if random.random() < stays else random.choice(sides)
-                yield from self._catch_up(side)
                 yield from change(side)
             elif self._clocked and draw < 0.85:
                 clock += self._scale * random.choice((0, 1, 3, 7, 20))
@@ -267,17 +263,9 @@ class Streams:
         behind = self._scale * self._random.choice((0, 0, 2, 5, 10))
         mark = self.near() - behind + self._random.choice((-1, 0, 0, 0, 1))
         sides = ("left", "right") if side == "both" else (side,)
-        if all(mark > self._marks.of[each] and mark >= self._lowest(each) for each in sides):
+        if all(mark > self._marks.of[each] for each in sides):
             self._times.append(mark)
             yield ["watermark", mark] if side == "both" else [f"watermark_{side}", mark]
-
-    def _catch_up(self, side: str) -> Iterator[Action]:
-        if self._marks.of[side] < self._lowest(side):
-            yield [f"watermark_{side}", self._lowest(side)]
-
-    def _lowest(self, side: str) -> int:
-        """Where the watermark of a side may stand when it goes on."""
-        return self.watermark if side in self._marks.idle and not self._resumes_behind else LOWEST
 
     def inserts(self, side: str) -> Iterator[Action]:
         self._times.append(self.near())

@@ -9,6 +9,7 @@ import pyarrow as pa
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.rows import decode
 from headwater.state.spread import Spread, Subtasks
+from headwater.state.table import StateTable
 
 COUNTS, IDLE, RESUMES = 0, 1, 2
 """What a channel is: one that counts, one that is idle, or one that was idle and has not caught up yet."""
@@ -58,8 +59,13 @@ class Valve:
 
     spread: Spread = OneWatermark()
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_over_sides: bool = False) -> None:
+        """With `is_over_sides` the channels are the inputs of a step, and one that resumes counts at once."""
+        self._is_over_sides = is_over_sides
         self.clear_all()
+
+    def tables(self) -> dict[str, StateTable]:
+        return {"@channels": self}
 
     def clear_all(self) -> None:
         self._channels: dict[str, tuple[int, int]] = {}
@@ -67,13 +73,13 @@ class Valve:
         self._stores_output = False  # from the first time that it is not the minimum over all channels
         self._changed: dict[str, None] = {}
 
-    def update(self, channel: str, watermark_ms: int, *, idle: bool = False) -> None:
-        """Take what a channel says; a watermark that is behind what the channel said before is ignored."""
+    def update(self, channel: str, watermark_ms: int, *, idle: bool = False, side: int = 0) -> None:
+        """Take what a channel, of any side, says; a watermark behind what the channel said before is ignored."""
         known_ms, status = self._channels.get(channel, (MIN_TIMESTAMP, COUNTS))
         if idle:
             status = IDLE
         elif status == IDLE:
-            status = RESUMES
+            status = COUNTS if self._is_over_sides else RESUMES
         self._set(channel, max(known_ms, watermark_ms), status)
 
     def settle(self) -> int:

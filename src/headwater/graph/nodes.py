@@ -109,6 +109,8 @@ class Node:
     is_source: ClassVar[bool] = False
     is_sink: ClassVar[bool] = False
     is_stateful: ClassVar[bool] = False
+    waits_by_side: ClassVar[bool] = False
+    """Whether event time is taken over two inputs, each as a whole, and not over all channels alike."""
 
     @property
     def is_remembered(self) -> bool:
@@ -278,6 +280,7 @@ class CoProcessNode(Node):
 
     operation: ClassVar[str] = "co_process"
     is_stateful: ClassVar[bool] = True
+    waits_by_side: ClassVar[bool] = True
     function: CoProcessFunction = None  # type: ignore[assignment]
     states: tuple[StateDeclaration, ...] = ()
     key: Key = None  # type: ignore[assignment]
@@ -297,6 +300,7 @@ class BroadcastProcessNode(Node):
 
     operation: ClassVar[str] = "broadcast_process"
     is_stateful: ClassVar[bool] = True
+    waits_by_side: ClassVar[bool] = True
     function: BroadcastFunction = None  # type: ignore[assignment]
     states: tuple[StateDeclaration, ...] = ()
     broadcast_states: tuple[MapState, ...] = ()
@@ -315,6 +319,7 @@ class JoinNode(Node):
     """Two keyed inputs whose rows are put side by side: the left columns, then those of the right in `right_columns`."""
 
     is_stateful: ClassVar[bool] = True
+    waits_by_side: ClassVar[bool] = True
     key: Key = None  # type: ignore[assignment]
     right_key: Key = None  # type: ignore[assignment]
     left_schema: Schema = None  # type: ignore[assignment]
@@ -470,6 +475,7 @@ class WindowJoinNode(JoinNode):
     """Pairs of rows that have a window in common."""
 
     operation: ClassVar[str] = "window_join"
+    waits_by_side: ClassVar[bool] = False  # as in Flink, where it is a window over the union of both
     assigner: SlicedAssigner = None  # type: ignore[assignment]
     lateness_ms: int = 0
     late_left: OutputTag | None = None

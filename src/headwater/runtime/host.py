@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.batch import MIN_TIMESTAMP, Batch, concat
+from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
 from headwater.graph.nodes import Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
@@ -130,7 +131,7 @@ class _Entry:
         self.node = node
         self.uid = plan.graph.uid(node)
         self._channel = f"{self.uid}/{subtask}"
-        self._valve = Valve()
+        self._valve = SidedValve() if node.waits_by_side else Valve()
         self.operator: Operator
         if node.is_stateful:
             self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node))
@@ -141,7 +142,7 @@ class _Entry:
         self._watermark_ms = MIN_TIMESTAMP
 
     def tables(self) -> dict[str, StateTable]:
-        return {**self.operator.tables(), "@channels": self._valve}
+        return {**self.operator.tables(), **self._valve.tables()}
 
     def sizes(self) -> dict[str, int]:
         return {name: len(table) for name, table in self.operator.tables().items()}
@@ -169,7 +170,7 @@ class _Entry:
         rows_in = self._process(payloads, before, emit)
         for payload in payloads:
             if payload.watermark_ms is not None:
-                self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle)
+                self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle, side=payload.side)
         after = StepTime(self._valve.settle(), facts.now_ms)
         if after.watermark_ms > standing:
             self.operator.advance_watermark(after, emit)

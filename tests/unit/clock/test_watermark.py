@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
 from headwater.state.spread import Subtasks
 
@@ -256,3 +257,47 @@ def test_idleness_and_the_end_move_along() -> None:
         assert not valve.is_idle()
     for valve in moved([valve_of({"step/0": MAX, "step/1": MAX, "rows/0": MAX})] * 2, 3):
         assert valve.settle() == MAX
+
+
+def test_event_time_waits_for_an_input_that_was_idle_and_goes_on() -> None:
+    valve = SidedValve()
+    valve.update("a", 5, side=0)
+    valve.update("b", 10, side=1)
+    assert valve.settle() == 5
+    valve.update("a", 5, idle=True, side=0)
+    assert valve.settle() == 10
+    valve.update("a", 7, side=0)
+    valve.update("b", 20, side=1)
+    assert valve.settle() == 10
+    valve.update("a", 15, side=0)
+    assert valve.settle() == 15
+
+
+def test_a_channel_of_an_input_counts_again_when_it_has_caught_up_with_its_side() -> None:
+    valve = SidedValve()
+    for channel in ("a", "b"):
+        valve.update(channel, 5, side=0)
+    valve.update("c", 30, side=1)
+    valve.update("a", 5, idle=True, side=0)
+    valve.update("b", 10, side=0)
+    assert valve.settle() == 10
+    valve.update("a", 8, side=0)
+    valve.update("b", 20, side=0)
+    assert valve.settle() == 20
+
+
+def test_both_sides_survive_as_tables() -> None:
+    valve, copy = SidedValve(), SidedValve()
+    valve.update("a", 5, side=0)
+    valve.update("b", 10, idle=True, side=1)
+    valve.update("b", 40, idle=True, side=1)
+    valve.update("a", 5, idle=True, side=0)
+    assert valve.settle() == 40
+    for name, table in valve.tables().items():
+        copy.tables()[name].apply(table.dump())
+    assert copy.watermark() == 40
+    for one in (valve, copy):
+        one.update("a", 30, side=0)
+        assert one.settle() == 40
+        one.update("a", 50, side=0)
+        assert one.settle() == 50
