@@ -75,7 +75,7 @@ def write_readings(folder: Path) -> None:
 def main(engine: str, folder: Path, *, alerts: int = 3, limit_s: float = 120.0) -> list[Any]:
     """Run the job until it has raised so many alerts."""
     write_readings(folder)
-    env = hw.Environment("alerts", job_dir=folder / "job", checkpoint_interval="100 ms", engine=engine)
+    env = hw.Environment("alerts", checkpoint_interval="100 ms", engine=engine)
     readings = env.source(hw.connectors.log(folder / "log", "readings"), READING, hw.Watermarks.monotonous("ts"))
     raised = hw.connectors.memory()
     readings.key_by("sensor").process(SilenceAlert(), ALERT).sink(raised)

@@ -1,6 +1,6 @@
 """Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
 
-from headwater import connectors, evictors, testing, triggers
+from headwater import connectors, evictors, restart, testing, triggers
 from headwater.aggregates import (
     Aggregate,
     approx_count_distinct,
@@ -20,6 +20,7 @@ from headwater.aggregates import (
     var,
 )
 from headwater.composition import both, early, either, repeat, then
+from headwater.connectors.contract import Guarantee
 from headwater.descriptors import (
     AggregatingState,
     ListState,
@@ -62,13 +63,15 @@ from headwater.functions import (
     Timer,
     WindowContext,
 )
+from headwater.graph.guarantees import PathGuarantee
 from headwater.retry import Retry
-from headwater.runtime.engine import Job, JobStatus
+from headwater.runtime.engine import Job, JobStatus, RestartReason
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
 from headwater.streams.growth import StateGrowthWarning
+from headwater.streams.guarantees import GuaranteeWarning
 from headwater.streams.keyed import KeyedStream
 from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
@@ -105,6 +108,8 @@ __all__ = [
     "EventLog",
     "Evictor",
     "GraphError",
+    "Guarantee",
+    "GuaranteeWarning",
     "HeadwaterError",
     "JavaMissing",
     "Job",
@@ -119,10 +124,12 @@ __all__ = [
     "OperatorListState",
     "OutputTag",
     "Pane",
+    "PathGuarantee",
     "ProcessFunction",
     "ProcessWindowFunction",
     "PublishError",
     "ReducingState",
+    "RestartReason",
     "Retention",
     "Retry",
     "RowError",
@@ -169,6 +176,7 @@ __all__ = [
     "per_window",
     "processing_time",
     "repeat",
+    "restart",
     "session",
     "sliding",
     "stddev",

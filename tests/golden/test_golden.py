@@ -17,6 +17,7 @@ import pytest
 
 import headwater as hw
 from headwater.batch import Batch, timestamp_array
+from headwater.connectors.memory import RowsSource
 from headwater.plan.levels import plan_job
 from headwater.rows import encode_rows
 from headwater.runtime.host import LevelHost
@@ -77,6 +78,29 @@ def test_a_rich_graph_describes_itself() -> None:
 
 def test_a_rich_graph_explains_its_levels() -> None:
     matches_golden("explain.txt", rich_graph().explain())
+
+
+class Feed(RowsSource):
+    replayable = False
+
+    def describe(self) -> str:
+        return "a feed"
+
+
+async def ask(row: Any) -> Any:
+    return row
+
+
+def test_a_graph_of_many_ends_explains_its_guarantees() -> None:
+    env = hw.Environment("orders", job_dir="job")
+    schema = hw.Schema.of("user string, n bigint")
+    web, shop = env.from_rows([], schema, name="web"), env.source(Feed([[]], schema), schema, name="shop")
+    asked = web.map_async(ask).with_uid("asked")
+    joined = asked.key_by("user").join_regular(shop.key_by("user"), ttl="1 h", name="joined")
+    joined.sink(hw.connectors.files("/out"), name="files")
+    joined.sink(hw.connectors.memory(), name="seen")
+    asked.side_output(Check.bad).print()
+    matches_golden("guarantees.txt", env.explain_guarantees())
 
 
 class Keeper(hw.KeyedProcessFunction):

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import totals_job
 
+import headwater as hw
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -63,6 +65,42 @@ def test_task_that_dies_is_done_again(kind: str, times: int, spark: SparkSession
     trouble = Trouble(_tokens(tmp_path, times), kind)
     totals_job.build(tmp_path / "spark", log=log, spark=spark, totals=trouble).run(bounded=True)
     assert not list((tmp_path / "tokens").iterdir())
+    assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
+
+
+@pytest.mark.parametrize(("kind", "error"), [("worker", "JobError"), ("raise", "UserCodeError")])
+def test_job_whose_tasks_die_too_often_is_started_again(
+    kind: str, error: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A task may fail twice; the third time the job fails, and the fourth is in the task's first attempt after that."""
+    log = tmp_path / "log"
+    totals_job.write_events(log)
+    trouble = Trouble(_tokens(tmp_path, 4), kind)
+    restart = hw.restart.fixed(1, delay="1 ms")
+    job = totals_job.build(tmp_path / "spark", log=log, spark=spark, totals=trouble, restart=restart).run(bounded=True)
+    assert not list((tmp_path / "tokens").iterdir())
+    assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
+    status = job.status()
+    assert (status.state, [(r.attempt, r.delay_ms, r.error) for r in status.restarts]) == ("finished", [(1, 1, error)])
+    again = totals_job.build(tmp_path / "spark", log=log, spark=spark, restart=restart).run(bounded=True)
+    assert again.status().restarts == status.restarts, "the job folder keeps the reasons"
+
+
+def test_job_whose_sink_is_away_is_started_again_and_publishes_what_was_committed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log, away = tmp_path / "log", tmp_path / "away"
+    totals_job.write_events(log)
+    away.touch()
+
+    def on_step(step: hw.EpochStep, epoch: int) -> None:
+        if (step, epoch) == (hw.EpochStep.PUBLISHING, 1) and away.exists():
+            away.unlink()
+            raise ConnectionResetError("away")
+
+    env = totals_job.build(tmp_path / "spark", log=log, spark=spark, restart=hw.restart.fixed(1, delay="1 ms"))
+    status = env.run(bounded=True, on_step=on_step).status()
+    assert [(r.error, "away" in r.message) for r in status.restarts] == [("JobError", True)]
     assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
 
 

@@ -77,10 +77,10 @@ def _rich_graph(env: hw.Environment) -> list[tuple[hw.connectors.Sink, hw.Stream
     return sinks
 
 
-def test_spark_and_local_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_and_local_give_the_same_rows(spark: SparkSession) -> None:
     results = []
     for engine in ("local", "spark"):
-        env = hw.Environment("rich", engine=engine, spark=spark, max_rows_per_epoch=50, job_dir=tmp_path / engine)
+        env = hw.Environment("rich", engine=engine, spark=spark, max_rows_per_epoch=50)
         sinks = _rich_graph(env)
         env.run()
         results.append([sink.rows for sink, _ in sinks])

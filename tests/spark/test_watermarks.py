@@ -40,15 +40,13 @@ def tick(epoch: int) -> int:
     return 100 * (epoch + 1)
 
 
-def test_an_idle_split_does_not_hold_timers_back_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_idle_split_does_not_hold_timers_back_on_spark(spark: SparkSession) -> None:
     busy = [(at, ("a", at)) for at in range(0, 1_000, 100)]
     quiet = [(1_200, ("b", 1_200))]
     strategy = hw.Watermarks.monotonous("ts").with_idleness("300 ms")
     found = []
     for engine in ("local", "spark"):
-        env = hw.Environment(
-            "idle", engine=engine, spark=spark, checkpoint_interval="1 ms", job_dir=tmp_path / f"job-{engine}"
-        )
+        env = hw.Environment("idle", engine=engine, spark=spark, checkpoint_interval="1 ms")
         stream: Any = env.source(TimedRows([busy, quiet], SCHEMA), SCHEMA, strategy)
         for level in ("first", "second"):
             stream = stream.key_by("k").process(Remind(), "k string, ts long, now long", name=level)
@@ -60,6 +58,9 @@ def test_an_idle_split_does_not_hold_timers_back_on_spark(spark: SparkSession, t
     assert found[1][0] == ("a", 20, 300)
 
 
+@pytest.mark.filterwarnings(
+    "ignore::headwater.GuaranteeWarning"
+)  # each process's part of the rows is what is looked at
 def test_alignment_is_planned_alike_on_spark_also_after_a_crash(spark: SparkSession, tmp_path: Path) -> None:
     dense = [(0, ("a", ts)) for ts in range(0, 60, 10)]
     sparse = [(0, ("b", ts)) for ts in range(0, 600, 100)]

@@ -13,8 +13,6 @@ from headwater.schema import Schema
 class ConsoleSink(Sink):
     """Prints each committed row; a row can be printed again when the process dies while printing."""
 
-    exactly_once = False
-
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 

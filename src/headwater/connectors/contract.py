@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,21 @@ Positions = dict[str, int]
 """For each split of a source, the position of the next row to read."""
 
 
+class Guarantee(Enum):
+    """How often a row takes effect where it is published, whatever fails."""
+
+    EXACTLY_ONCE = "exactly-once"
+    EFFECTIVELY_ONCE = "effectively-once"
+    """A row may be written again, over itself: what a reader finds in the end is as if it was written once."""
+    AT_LEAST_ONCE = "at-least-once"
+    AT_MOST_ONCE = "at-most-once"
+    NONE = "no guarantee"
+    """Rows may be missing and others doubled."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
 class Source(ABC):
     """A replayable input made of splits, each an ordered sequence of rows at integer positions.
 
@@ -23,6 +39,8 @@ class Source(ABC):
 
     bounded: bool = False
     """Whether the input has an end of its own; `latest` of a bounded source never changes."""
+    replayable: bool = True
+    """False for a source that breaks the rule above: its rows are lost when the epoch that read them is computed again."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -59,8 +77,10 @@ class Staged:
 class Sink(ABC):
     """An output that gets the rows of each epoch after the epoch is committed, and can be told the same epoch twice."""
 
-    exactly_once: bool = True
-    """Whether publishing an epoch again is a no-op even when the process died in between."""
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    """What publishing an epoch again does: nothing (exactly once), the same over again (effectively), or more rows."""
+    outlives_process: bool = True
+    """Whether what was published is still there when the driver's process is gone."""
     extension: str = "arrow"
     """The ending of staged and published files."""
 

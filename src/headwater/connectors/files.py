@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from headwater.connectors.contract import Sink, Staged
+from headwater.connectors.contract import Guarantee, Sink, Staged
 from headwater.durable import append_line, sync_folder, write_atomically
 from headwater.errors import GraphError, PublishError
 from headwater.schema import Schema
@@ -28,6 +28,8 @@ _EXTENSIONS = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 
 class FilesSink(Sink):
     """Publishes by rename; the presence of the final file is the mark that it was published."""
+
+    guarantee = Guarantee.EXACTLY_ONCE
 
     def __init__(self, folder: str | os.PathLike[str], format: str = "parquet") -> None:  # noqa: A002  the name users expect
         if format not in _EXTENSIONS:

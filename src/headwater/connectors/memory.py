@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.connectors.contract import Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.contract import Guarantee, Positions, Sink, Source, Staged, read_staged
 from headwater.rows import decode, encode_rows, make_rows
 from headwater.schema import Schema
 
@@ -39,11 +39,14 @@ class RowsSource(Source):
 class MemorySink(Sink):
     """Keeps published rows in this process; `rows` is a list of named tuples in the order of publication."""
 
-    exactly_once = False
+    guarantee = Guarantee.EXACTLY_ONCE
+    outlives_process = False
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
         self._schema: Schema | None = None
+        self._job_id = ""
+        self._published = -1
 
     def __getstate__(self) -> dict[str, Any]:
         return {"rows": [], "_schema": None}  # tasks stage files; only the driver's sink holds rows
@@ -53,9 +56,13 @@ class MemorySink(Sink):
 
     def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
         self._schema = schema
+        if not resumed or job_id != self._job_id:
+            self._job_id, self._published = job_id, -1
 
     def publish(self, epoch: int, files: list[Staged]) -> None:
         assert self._schema is not None
-        for file in files:
-            table = read_staged(file)
+        if epoch <= self._published:
+            return
+        for table in [read_staged(file) for file in files]:
             self.rows.extend(make_rows(self._schema.row, [decode(c) for c in table.columns]))
+        self._published = epoch

@@ -76,6 +76,15 @@ class Graph:
                 wanted.update(edge.source for edge in node.inputs)
         return wanted
 
+    def between(self, first: Node, last: Node) -> list[Node]:
+        """The nodes that rows pass on any way from one node to another, both included; none if there is no way."""
+        below = {first.id}
+        for node in self._nodes:
+            if any(edge.source in below for edge in node.inputs):
+                below.add(node.id)
+        wanted = below & self._above([last.id]) if last.id in below else set()
+        return [node for node in self._nodes if node.id in wanted]
+
     def upstream_of(self, node_id: int) -> Graph:
         """A graph with this node and what it reads from, under the same ids' order."""
         wanted = self._above([node_id])

@@ -131,6 +131,11 @@ class Node:
         """Whether the step keeps every row it gets."""
         return False
 
+    @property
+    def asks_outside(self) -> bool:
+        """Whether what the step gives depends on something beyond its rows and its state, so that it may differ on replay."""
+        return False
+
 
 @dataclass(frozen=True)
 class SourceNode(Node):
@@ -206,6 +211,10 @@ class MapAsyncNode(Node):
     ordered: bool = True
     timeout_to: OutputTag | None = None
 
+    @property
+    def asks_outside(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class LookupJoinNode(Node):
@@ -224,6 +233,10 @@ class LookupJoinNode(Node):
     keeps_unmatched: bool = True
     cache: Literal["full"] | int | None = None
     ttl_ms: int | None = None
+
+    @property
+    def asks_outside(self) -> bool:
+        return not isinstance(self.right, pa.Table)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headwater.plan.levels import JobPlan
+from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.steps import OnStep, ignore_steps
 
@@ -22,9 +23,27 @@ class Settings:
     bounded: bool
     on_step: OnStep = ignore_steps
     clock: Clock = wall_clock
+    restart: RestartStrategy = field(default_factory=none)
+    restart_time: RestartTime = field(default_factory=MachineTime)
     spark: Any = None
     """A SparkSession of the user's, for the Spark engine."""
     spark_config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RestartReason:
+    """A failure after which a job was started again from its last committed epoch."""
+
+    attempt: int
+    """The number of the start again, from 1, in the driver that made it."""
+    failed_ms: int
+    delay_ms: int
+    """How long the job waited before it was started again."""
+    error: str
+    """The type of what was raised."""
+    message: str
+    step: str | None
+    """The step that failed, where the error knows it."""
 
 
 @dataclass
@@ -32,7 +51,7 @@ class JobStatus:
     """A job at a moment: what is committed and published, and each step's counters summed over its subtasks."""
 
     state: str
-    """'running', 'finished', 'stopped' or 'failed'."""
+    """'running', 'restarting' (waiting to be started again), 'finished', 'stopped' or 'failed'."""
     epoch: int = -1
     """The newest epoch that was computed."""
     published: int = -1
@@ -42,6 +61,8 @@ class JobStatus:
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per source uid and split: the position of the next row to read."""
     error: str | None = None
+    restarts: list[RestartReason] = field(default_factory=list)
+    """Why the job was started again, oldest first; those of earlier drivers too, where there is a job folder."""
 
 
 class Job(Protocol):

@@ -24,6 +24,7 @@ class JobFolder:
         self.checkpoint = self.path / "checkpoint"
         self.outbox = self.path / "outbox"
         self.outbox.mkdir(exist_ok=True)
+        self.restarts = self.path / "restarts.jsonl"
         self._lock = (self.path / "lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

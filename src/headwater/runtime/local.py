@@ -1,37 +1,44 @@
 """The local engine: the same hosts as on Spark, in one process, without a JVM. For tests, notebooks and examples.
 
-State lives in memory: a local job starts from the beginning each time.
+State lives in memory: a local job starts from the beginning each time. While its process lives, it can go on from its
+last committed epoch after a failure, as a job on Spark does.
 """
 
 from __future__ import annotations
 
-import copy
 import shutil
 import tempfile
-import threading
+from contextlib import suppress
 from pathlib import Path
 
+from headwater.connectors.contract import Positions
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import Marks
 from headwater.runtime.closing import close_all
-from headwater.runtime.engine import JobStatus, Settings
+from headwater.runtime.engine import Settings
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.runtime.outbox import Outbox, stage
 from headwater.runtime.outlet import Routed
 from headwater.runtime.split import SplitHost
 from headwater.runtime.steps import EpochStep
+from headwater.runtime.supervised import SupervisedJob
 from headwater.state import changelog
+
+Stores = dict[tuple[int, int], changelog.MemoryRecordStore]
+"""The changelog of each place, by level and subtask."""
 
 
 class LocalCluster:
     """Every subtask of every level, called in turn, over in-memory changelogs."""
 
-    def __init__(self, plan: JobPlan) -> None:
+    def __init__(self, plan: JobPlan, stores: Stores | None = None) -> None:
+        """With the stores of a cluster that is given up, one that goes on from what is committed there."""
         self.plan = plan
         places = [(level, subtask) for level in range(1, plan.depth + 1) for subtask in range(plan.parallelism)]
         self.hosts = {place: LevelHost(plan, *place) for place in places}
-        self.stores = {place: changelog.MemoryRecordStore() for place in places}
+        self.stores = stores or {place: changelog.MemoryRecordStore() for place in places}
+        self._pending: list[changelog.PendingRecords] = []
         self._splits: dict[tuple[int, str], SplitHost] = {}
 
     def split(self, node: int, split: str) -> SplitHost:
@@ -45,11 +52,18 @@ class LocalCluster:
         close_all([*self._splits.values(), *self.hosts.values()])
 
     def run_levels(self, payloads: list[Routed]) -> list[tuple[str, Outcome]]:
-        """One epoch through every level; the outcomes with the place they come from."""
+        """One epoch through every level; the outcomes with the place they come from. State counts when it is committed."""
         with collector.paused():
             return self._run_levels(payloads)
 
+    def commit(self) -> None:
+        """Make what the last epoch did to state the committed version, in all places together."""
+        for records in self._pending:
+            records.commit()
+        self._pending = []
+
     def _run_levels(self, payloads: list[Routed]) -> list[tuple[str, Outcome]]:
+        self._pending = []
         outcomes = []
         for level in range(1, self.plan.depth + 1):
             inputs: dict[int, list[bytes]] = {subtask: [] for subtask in range(self.plan.parallelism)}
@@ -57,11 +71,12 @@ class LocalCluster:
                 inputs[subtask].append(data)
             payloads = []
             for subtask, received in inputs.items():
-                host, store = self.hosts[level, subtask], self.stores[level, subtask]
-                head = changelog.catch_up(host, store, f"level {level}, subtask {subtask}")
+                host, records = self.hosts[level, subtask], changelog.PendingRecords(self.stores[level, subtask])
+                head = changelog.catch_up(host, records, f"level {level}, subtask {subtask}")
                 host.token = None
                 outcome = host.run(received)
-                changelog.append(host, store, head, f"local-{0 if head is None else head.sequence}")
+                changelog.append(host, records, head, f"local-{0 if head is None else head.sequence}")
+                self._pending.append(records)
                 payloads.extend(outcome.payloads)
                 outcomes.append((f"l{level}-{subtask:04d}", outcome))
         assert not payloads, "the deepest level has nobody to send to"
@@ -73,80 +88,77 @@ class LocalEngine:
 
     def start(self, plan: JobPlan, settings: Settings) -> LocalJob:
         job = LocalJob(plan, settings)
-        job.start()
+        try:
+            job.start()
+        except BaseException:
+            job.release()
+            raise
         return job
 
 
-class LocalJob:
-    """A job in a thread."""
+class LocalJob(SupervisedJob):
+    """A job in a thread, and what of it is committed: state in the stores of its cluster, the offset, the marks."""
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
-        self.name = plan.graph.name
-        self._plan, self._settings = plan, settings
-        self._status = JobStatus("running")
-        self._error: Exception | None = None
-        self._stopping = threading.Event()
-        for source in plan.sources():
-            source.source.check(source.schema)
+        super().__init__(plan.graph.name, settings)
+        self._plan = plan
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
-        for node in plan.sinks():
-            node.sink.open(plan.graph.uid(node), f"local-{plan.graph.name}", node.schema, resumed=False)
         self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step)
         self._cluster = LocalCluster(plan)
-        self._thread = threading.Thread(target=self._run, name=f"headwater-{self.name}", daemon=True)
+        self._targets: dict[str, Positions] | None = None
+        self._offset: offsets.Offset | None = None
+        self._marks: Marks = {}
 
     def start(self) -> None:
-        self._thread.start()
+        for source in self._plan.sources():
+            source.source.check(source.schema)
+        self._open_sinks(resumed=False)
+        super().start()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        self._thread.join(timeout)
-        if self._error is not None:
-            raise self._error
-        return not self._thread.is_alive()
+    def _open_sinks(self, *, resumed: bool) -> None:
+        for node in self._plan.sinks():
+            node.sink.open(self._plan.graph.uid(node), f"local-{self.name}", node.schema, resumed=resumed)
 
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def status(self) -> JobStatus:
-        return copy.deepcopy(self._status)
-
-    def _run(self) -> None:
+    def _attempt(self, *, again: bool) -> str:
+        if again:
+            self._recover()
         try:
-            self._run_epochs()
-        except Exception as error:
-            self._fail(error)
-        finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            try:
+            state = self._run_epochs()
+        except BaseException:
+            with suppress(Exception):  # what made the attempt fail is what counts
                 self._cluster.close()
-            except Exception as error:
-                self._fail(error)
+            raise
+        self._cluster.close()
+        return state
 
-    def _fail(self, error: Exception) -> None:
-        """Keep the first error for whoever waits."""
-        if self._error is None:
-            self._error = error
-            self._status.state, self._status.error = "failed", str(error)
+    def _recover(self) -> None:
+        """Go back to what is committed: new places over its state, and its epochs published."""
+        self._cluster = LocalCluster(self._plan, self._cluster.stores)
+        self._open_sinks(resumed=True)
+        self._outbox.recover(lambda epoch: self._offset is not None and epoch < self._offset["epoch"])
+        with self._lock:
+            self._status.epoch = self._status.published = self._outbox.published
 
-    def _run_epochs(self) -> None:
+    def release(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run_epochs(self) -> str:
         plan, settings = self._plan, self._settings
-        targets = offsets.end_positions(plan) if settings.bounded else None
-        offset = offsets.first_offset(plan, settings.clock)
-        marks: Marks = {}
+        if settings.bounded and self._targets is None:
+            self._targets = offsets.end_positions(plan)
+        if self._offset is None:
+            self._offset = offsets.first_offset(plan, settings.clock)
         while not self._stopping.is_set():
-            after = offsets.next_offset(plan, offset, settings.clock, settings.max_rows_per_epoch, targets, marks=marks)
-            if after is offset:
-                self._status.state = "finished"
-                return
-            moved = after["positions"] != offset["positions"]
-            marks = self._run_epoch(offset, after)
-            offset = after
-            if not moved and not offset["end"]:
+            before, most = self._offset, settings.max_rows_per_epoch
+            after = offsets.next_offset(plan, before, settings.clock, most, self._targets, marks=self._marks)
+            if after is before:
+                return "finished"
+            self._run_epoch(before, after)
+            if after["positions"] == before["positions"] and not after["end"]:
                 self._stopping.wait(settings.checkpoint_interval_ms / 1000)
-        self._status.state = "stopped"
+        return "stopped"
 
-    def _run_epoch(self, start: offsets.Offset, end: offsets.Offset) -> Marks:
+    def _run_epoch(self, start: offsets.Offset, end: offsets.Offset) -> None:
         plan, on_step = self._plan, self._settings.on_step
         facts = offsets.facts_of(end)
         on_step(EpochStep.PLANNED, facts.epoch)
@@ -168,9 +180,12 @@ class LocalJob:
         manifest_facts = {"end": end["end"], "positions": end["positions"]}
         self._outbox.write_manifest(facts.epoch, progress.staged_files(reports), manifest_facts)
         on_step(EpochStep.MANIFEST, facts.epoch)
+        self._cluster.commit()
+        self._offset, self._marks = end, marks
+        with self._lock:
+            progress.update_status(self._status, facts.epoch, reports)
+            self._status.positions = end["positions"]
         on_step(EpochStep.COMMITTED, facts.epoch)
         self._outbox.publish(facts.epoch)
-        progress.update_status(self._status, facts.epoch, reports)
-        self._status.positions = end["positions"]
-        self._status.published = facts.epoch
-        return marks
+        with self._lock:
+            self._status.published = facts.epoch

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,15 @@ class Outbox:
     def discard(self, epoch: int) -> None:
         """Drop the manifest of an epoch that was never committed; the epoch will be computed again."""
         self._manifest(epoch).unlink(missing_ok=True)
+
+    def recover(self, is_committed: Callable[[int], bool]) -> None:
+        """Publish epochs that were committed, discard those that were not: they are computed again."""
+        for epoch in self.pending():
+            if is_committed(epoch):
+                self.publish(epoch)
+            else:
+                self.discard(epoch)
+        self.remove_orphans()
 
     def publish(self, epoch: int) -> dict[str, Any]:
         """Hand a committed epoch to every sink, then record it and clean up. Returns its manifest."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 import tempfile
 import threading
@@ -14,15 +13,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headwater.connectors.contract import Positions
 from headwater.errors import HeadwaterError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import offsets, progress
 from headwater.runtime.alignment import MarksFile
-from headwater.runtime.engine import JobStatus, Settings
+from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
 from headwater.runtime.payload import decode_report
 from headwater.runtime.steps import EpochStep
+from headwater.runtime.supervised import SupervisedJob, read_reasons
 from headwater.spark.failures import unwrap
 from headwater.spark.session import job_session, local_session
 from headwater.spark.shipped import ShippedJob
@@ -50,68 +51,68 @@ class SparkEngine:
         return job
 
 
-class SparkJob:
-    """A streaming query, with a publisher that hands committed epochs to the sinks."""
+class SparkJob(SupervisedJob):
+    """A streaming query, or one after another, with a publisher that hands committed epochs to the sinks."""
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
-        self.name = plan.graph.name
-        self._plan, self._settings = plan, settings
+        self._plan = plan
         self._is_temporary = settings.job_dir is None
-        self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{self.name}-")))
+        name = plan.graph.name
+        self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{name}-")))
+        super().__init__(name, settings, self._folder.restarts)
+        self._session: SparkSession | None = None
         self._query: StreamingQuery | None = None
         self._shipped: ShippedJob | None = None
-        self._status = JobStatus("running")
-        self._error: HeadwaterError | None = None
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._targets: dict[str, Positions] | None = None
+        self._giving_up = threading.Event()
         self._published = threading.Condition()
-        self._thread = threading.Thread(target=self._watch, name=f"headwater-{self.name}", daemon=True)
 
     def start(self) -> None:
-        """Check the ends, publish what an earlier run left behind, and start the query."""
-        plan, settings = self._plan, self._settings
-        for source in plan.sources():
+        """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
+        for source in self._plan.sources():
             source.source.check(source.schema)
-        self._folder.claim(plan)
+        self._folder.claim(self._plan)
+        self._status.restarts = read_reasons(self._folder.restarts)
+        self._begin(again=False)
+        super().start()
+
+    def _begin(self, *, again: bool) -> None:
+        """Open the sinks, publish what was left behind, and start a query unless there is nothing left to do."""
+        plan = self._plan
+        self._query = None
+        self._giving_up.clear()
         for node in plan.sinks():
-            node.sink.open(plan.graph.uid(node), self._folder.job_id, node.schema, resumed=self._folder.resumed)
-        self._outbox = Outbox(self._folder.outbox, plan.sinks_by_uid(), settings.on_step)
+            resumed = again or self._folder.resumed
+            node.sink.open(plan.graph.uid(node), self._folder.job_id, node.schema, resumed=resumed)
+        self._outbox = Outbox(self._folder.outbox, plan.sinks_by_uid(), self._settings.on_step)
         self._marks = MarksFile(self._folder.outbox, plan)
-        self._recover()
-        if self._is_finished():
-            self._status.state = "finished"
-        else:
+        self._outbox.recover(self._is_committed)
+        with self._lock:
+            self._status.epoch = self._status.published = self._outbox.published
+        if not self._is_finished(again=again):
             self._query = self._start_query()
-        self._thread.start()
 
-    def _recover(self) -> None:
-        """Publish epochs that Spark committed, discard those it did not: they are computed again."""
-        for epoch in self._outbox.pending():
-            if self._is_committed(epoch):
-                self._outbox.publish(epoch)
-            else:
-                self._outbox.discard(epoch)
-        self._outbox.remove_orphans()
-        self._status.epoch = self._status.published = self._outbox.published
-
-    def _is_finished(self) -> bool:
+    def _is_finished(self, *, again: bool) -> bool:
+        """Whether the input has ended. What came after that is for another job, unless it came while this one ran."""
         done = self._outbox.progress
         if not done["end"]:
             return False
-        if any(offsets.end_positions(self._plan)[uid] != at for uid, at in done["positions"].items()):
+        if not again and any(offsets.end_positions(self._plan)[uid] != at for uid, at in done["positions"].items()):
             raise JobError.finished(str(self._folder.path), done["epoch"])
         return True
 
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
-        given: SparkSession = settings.spark or local_session(plan.parallelism, settings.spark_config)
-        spark = job_session(given, plan.parallelism, settings.spark_config)
+        if self._session is None:
+            self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
+        spark = job_session(self._session, plan.parallelism, settings.spark_config)
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder.job_id, run_id, self._folder.outbox)
-        targets = offsets.end_positions(plan) if settings.bounded else None
+        if settings.bounded and self._targets is None:
+            self._targets = offsets.end_positions(plan)
         name = f"headwater_{self._folder.job_id}"
         spark.dataSource.register(
-            source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, targets, settings.clock))
+            source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, self._targets, settings.clock))
         )
         stream = spark.readStream.format(name).load()
         for level in range(1, plan.depth + 1):
@@ -145,32 +146,55 @@ class SparkJob:
     def _wait_for_room(self, epoch: int) -> None:
         with self._published:
             self._published.wait_for(
-                lambda: epoch - self._outbox.published <= _MAX_UNPUBLISHED or self._stopping.is_set()
+                lambda: epoch - self._outbox.published <= _MAX_UNPUBLISHED or self._giving_up.is_set()
             )
 
-    def _watch(self) -> None:
-        """The publisher's thread: steps 4 to 7 of the epoch protocol, and the end of the job."""
+    def _attempt(self, *, again: bool) -> str:
         try:
-            while self._query is not None and not self._stopping.wait(_POLL_S):
-                self._publish_committed()
-                if self._outbox.progress["end"]:
-                    self._query.stop()
-                    self._status.state = "finished"
-                    return
-                if not self._query.isActive:
-                    self._publish_committed()
-                    failure = self._query.exception()
-                    if failure is not None:
-                        raise unwrap(self.name, failure)
-                    self._status.state = "stopped"
-                    return
-        except Exception as error:  # handed to whoever waits
-            self._fail(error)
-        finally:
-            self._stopping.set()
-            with self._published:
-                self._published.notify_all()
-            self.release()
+            try:
+                if again:
+                    self._begin(again=True)
+                return "finished" if self._query is None else self._watch(self._query)
+            finally:
+                self._end_query()
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise JobError.engine_failed(self.name, repr(error)) from error
+
+    def _watch(self, query: StreamingQuery) -> str:
+        """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
+        deadline = None
+        while query.isActive:
+            self._publish_committed()
+            if self._outbox.progress["end"]:
+                return "finished"
+            if not self._stopping.wait(_POLL_S):
+                continue
+            assert self._shipped is not None
+            if deadline is None:
+                self._shipped.request_stop()
+                deadline = time.monotonic() + _STOP_TIMEOUT_S
+            if not _is_in_epoch(query) or time.monotonic() >= deadline:
+                self._end_query()
+            else:
+                time.sleep(_POLL_S)
+        self._publish_committed()
+        failure = query.exception()
+        if failure is not None:
+            raise unwrap(self.name, failure)
+        return "finished" if self._outbox.progress["end"] else "stopped"
+
+    def _end_query(self) -> None:
+        """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""
+        self._giving_up.set()
+        with self._published:
+            self._published.notify_all()
+        query, shipped = self._query, self._shipped
+        if query is not None and query.isActive:
+            query.stop()
+        if shipped is not None:
+            shipped.remove()
 
     def _publish_committed(self) -> None:
         for epoch in self._outbox.pending():
@@ -186,35 +210,7 @@ class SparkJob:
     def _is_committed(self, epoch: int) -> bool:
         return (self._folder.checkpoint / "commits" / str(epoch)).exists()
 
-    def _fail(self, error: Exception) -> None:
-        failure = error if isinstance(error, HeadwaterError) else JobError.engine_failed(self.name, repr(error))
-        self._error = failure
-        with self._lock:
-            self._status.state, self._status.error = "failed", str(failure)
-        if self._query is not None and self._query.isActive:
-            self._query.stop()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._thread.join(timeout)
-        if self._error is not None:
-            raise self._error
-        return not self._thread.is_alive()
-
-    def stop(self) -> None:
-        if self._query is not None and self._shipped is not None:
-            self._shipped.request_stop()
-            deadline = time.monotonic() + _STOP_TIMEOUT_S
-            while self._query.isActive and _is_in_epoch(self._query) and time.monotonic() < deadline:
-                time.sleep(_POLL_S)
-            self._query.stop()
-        self._thread.join()
-
-    def status(self) -> JobStatus:
-        with self._lock:
-            return copy.deepcopy(self._status)
-
     def release(self) -> None:
-        """Let go of the job folder."""
         if self._shipped is not None:
             self._shipped.remove()
         self._folder.close()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -206,3 +207,35 @@ class MemoryRecordStore:
 
     def remove(self, sequence: int) -> None:
         self._records.pop(sequence, None)
+
+
+class PendingRecords:
+    """What an epoch writes to a store, kept back until the epoch is committed; reads see what is committed."""
+
+    def __init__(self, store: RecordStore) -> None:
+        self._store = store
+        self._calls: list[Callable[[], None]] = []
+
+    def head(self) -> Head | None:
+        return self._store.head()
+
+    def set_head(self, head: Head) -> None:
+        self._calls.append(partial(self._store.set_head, head))
+
+    def token(self, sequence: int) -> str | None:
+        return self._store.token(sequence)
+
+    def read(self, sequence: int) -> bytes | None:
+        return self._store.read(sequence)
+
+    def write(self, sequence: int, token: str, record: bytes) -> None:
+        self._calls.append(partial(self._store.write, sequence, token, record))
+
+    def remove(self, sequence: int) -> None:
+        self._calls.append(partial(self._store.remove, sequence))
+
+    def commit(self) -> None:
+        """Let the writes take effect."""
+        for call in self._calls:
+            call()
+        self._calls.clear()

@@ -14,9 +14,11 @@ from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.graph.describe import describe
 from headwater.graph.graph import Graph
+from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
 from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
 from headwater.plan.explain import explain
 from headwater.plan.levels import JobPlan, plan_job
+from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
 from headwater.runtime.offsets import Clock, wall_clock
@@ -24,6 +26,7 @@ from headwater.runtime.steps import OnStep, ignore_steps
 from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.growth import warn_of_growth
+from headwater.streams.guarantees import warn_of_guarantees
 from headwater.streams.stream import Step, Stream
 from headwater.watermarks import Watermarks
 
@@ -45,11 +48,13 @@ class Environment:
         spark_config: dict[str, str] | None = None,
         key_groups: int = DEFAULT_KEY_GROUPS,
         max_rows_per_epoch: int = 1_000_000,
+        restart: RestartStrategy | None = None,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
-        each source gives to one epoch.
+        each source gives to one epoch. `restart` says what to do when the running job fails: one of `hw.restart`, of
+        which `none()` is the default.
         """
         if not name or not all(c.isalnum() or c in "_-." for c in name):
             raise GraphError.bad_argument(
@@ -74,6 +79,8 @@ class Environment:
             raise GraphError.bad_argument(
                 "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
             )
+        if restart is not None and not isinstance(restart, RestartStrategy):
+            raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
         self.name = name
         self.graph = Graph(name)
         self._job_dir = None if job_dir is None else Path(job_dir)
@@ -82,6 +89,7 @@ class Environment:
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
         self._max_rows = max_rows_per_epoch
+        self._restart = none() if restart is None else restart
 
     def source(
         self,
@@ -130,16 +138,58 @@ class Environment:
         """The levels the graph runs in, as text."""
         return explain(self._plan(self.graph))
 
-    def start(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps, clock: Clock = wall_clock) -> Job:
+    def guarantees(self) -> list[PathGuarantee]:
+        """For each source and each sink that its rows reach: how often they take effect there, and why."""
+        self.graph.validate()
+        return guarantees(self.graph, outlives_process=self._outlives_process(self._job_dir))
+
+    def explain_guarantees(self) -> str:
+        """The guarantees as text, and what the job goes on from after a failure.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([(1,)], "n int").print()  # doctest: +ELLIPSIS
+        <...>
+        >>> print(env.explain_guarantees())
+        job doc
+        after a failure it starts from the beginning: it has neither a restart strategy nor, on Spark, a job_dir
+        rows -> print: at-least-once
+          source rows (1 rows in memory): its rows can be read again
+          sink print (console): an epoch that is being published when the job fails is published again
+        """
+        after = _after_failure(outlives_process=self._outlives_process(self._job_dir), restarts=self._restart != none())
+        return explain_guarantees(self.name, after, self.guarantees())
+
+    def _outlives_process(self, job_dir: Path | None) -> bool:
+        """Whether a new process goes on where this one was."""
+        return self._engine_name == "spark" and job_dir is not None
+
+    def start(
+        self,
+        *,
+        bounded: bool | None = None,
+        on_step: OnStep = ignore_steps,
+        clock: Clock = wall_clock,
+        restart_time: RestartTime | None = None,
+    ) -> Job:
         """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends.
 
-        `on_step` is told of every step of every epoch. `clock` gives processing time by epoch, for tests.
+        `on_step` is told of every step of every epoch. For tests, `clock` gives processing time by epoch, and
+        `restart_time` is the time that the restart strategy goes by.
         """
-        return self._start(self.graph, self._job_dir, bounded=bounded, on_step=on_step, clock=clock)
+        return self._start(
+            self.graph, self._job_dir, bounded=bounded, on_step=on_step, clock=clock, restart_time=restart_time
+        )
 
-    def run(self, *, bounded: bool | None = None, on_step: OnStep = ignore_steps, clock: Clock = wall_clock) -> Job:
+    def run(
+        self,
+        *,
+        bounded: bool | None = None,
+        on_step: OnStep = ignore_steps,
+        clock: Clock = wall_clock,
+        restart_time: RestartTime | None = None,
+    ) -> Job:
         """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way)."""
-        job = self.start(bounded=bounded, on_step=on_step, clock=clock)
+        job = self.start(bounded=bounded, on_step=on_step, clock=clock, restart_time=restart_time)
         try:
             job.wait()
         except KeyboardInterrupt:
@@ -157,6 +207,7 @@ class Environment:
         bounded: bool | None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
+        restart_time: RestartTime | None = None,
     ) -> Job:
         plan = self._plan(graph)
         if bounded is None:
@@ -165,6 +216,9 @@ class Environment:
             _check_gives_results(graph)
         else:
             warn_of_growth(graph)
+        outlives_process = self._outlives_process(job_dir)
+        if outlives_process or self._restart != none():
+            warn_of_guarantees(graph, outlives_process=outlives_process)
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,
@@ -172,6 +226,8 @@ class Environment:
             bounded=bounded,
             on_step=on_step,
             clock=clock,
+            restart=self._restart,
+            restart_time=restart_time or MachineTime(),
             spark=self._spark,
             spark_config=self._spark_config,
         )
@@ -191,6 +247,14 @@ class Environment:
         node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
         self._start(whole.upstream_of(node.id), None, bounded=True).wait()
         return sink.rows
+
+
+def _after_failure(*, outlives_process: bool, restarts: bool) -> str:
+    if outlives_process:
+        return "after a failure it goes on from its last committed epoch, also in a new process"
+    if restarts:
+        return "after a failure it goes on from its last committed epoch; in a new process it starts from the beginning"
+    return "after a failure it starts from the beginning: it has neither a restart strategy nor, on Spark, a job_dir"
 
 
 def _check_gives_results(graph: Graph) -> None:

@@ -188,6 +188,7 @@ class Harness:
         self._epoch += 1
         for _, outcome in self._cluster.run_levels(payloads):
             self._keep(outcome)
+        self._cluster.commit()
 
     def _keep(self, outcome: Outcome) -> None:
         for batch in outcome.sink_batches.get(_SINK, ()):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import pickle
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import headwater as hw
+from headwater.connectors.contract import Staged
 from headwater.connectors.memory import RowsSource
 
 
@@ -39,6 +42,23 @@ def test_memory_keeps_rows_here_and_ships_none() -> None:
     assert sink.rows == [(1, "a")]
     assert sink.rows[0].s == "a"
     assert pickle.loads(pickle.dumps(sink)).rows == []
+
+
+def test_memory_takes_an_epoch_once_in_a_run_and_the_rows_of_every_run(tmp_path: Path) -> None:
+    sink, schema = hw.connectors.memory(), hw.Schema.of("n long")
+    path = tmp_path / "staged.arrow"
+    sink.stage(pa.table({"n": [7]}, schema=schema.arrow), path)
+    files = [Staged("sink", str(path), "sink-0", 1, path.stat().st_size)]
+    sink.open("sink", "job", schema, resumed=False)
+    for epoch in (0, 0, 1):
+        sink.publish(epoch, files)
+    sink.open("sink", "job", schema, resumed=True)
+    sink.publish(1, files)
+    assert sink.rows == [(7,), (7,)]
+    for job, resumed in (("job", False), ("another", True)):
+        sink.open("sink", job, schema, resumed=resumed)
+        sink.publish(0, files)
+    assert sink.rows == [(7,)] * 4
 
 
 def test_rows_are_checked_when_they_are_given() -> None:

@@ -1,0 +1,124 @@
+"""A job that is attempted again after a failure, as its restart strategy says; what an attempt is, engines know."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from pathlib import Path
+
+from headwater.durable import append_line
+from headwater.errors import JobError
+from headwater.runtime.engine import JobStatus, RestartReason, Settings
+
+_SHOWN_RESTARTS = 100
+"""How many of the newest reasons a status holds; a job folder keeps them all."""
+_MESSAGE_CHARACTERS = 4000
+"""Enough for a user's traceback; Spark's own errors can be much longer."""
+
+
+class SupervisedJob(ABC):
+    """A job in a thread of its own: attempts, the waits between them, and how it all ended."""
+
+    def __init__(self, name: str, settings: Settings, restarts: Path | None = None) -> None:
+        """`restarts` is the file in which reasons outlive the process."""
+        self.name = name
+        self._settings = settings
+        self._status = JobStatus("running")
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._error: Exception | None = None
+        self._file = restarts
+        self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the first attempt and return."""
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._thread.join(timeout)
+        if self._error is not None:
+            raise self._error
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def status(self) -> JobStatus:
+        with self._lock:
+            return copy.deepcopy(self._status)
+
+    @abstractmethod
+    def _attempt(self, *, again: bool) -> str:
+        """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let go of what all attempts share."""
+
+    def _run(self) -> None:
+        try:
+            state, error = self._attempts(), None
+        except Exception as raised:  # handed to whoever waits
+            state, error = "failed", raised
+        finally:
+            self.release()
+        self._error = error
+        with self._lock:
+            self._status.state = state
+            if error is not None:
+                self._status.error = "\n".join([str(error), *getattr(error, "__notes__", ())])
+
+    def _attempts(self) -> str:
+        """Attempt after attempt, until one comes to its end, the job is stopped, or the strategy gives up."""
+        settings = self._settings
+        count, made = settings.restart.begin(), 0
+        while True:
+            try:
+                return self._attempt(again=made > 0)
+            except Exception as error:
+                if self._stopping.is_set():
+                    raise
+                failed_ms = settings.restart_time.now_ms()
+                delay_ms = count.delay_ms(failed_ms)
+                if delay_ms is None:
+                    if made:
+                        error.add_note(f"given up after {_times(made)}, as {settings.restart.describe()} says")
+                    raise
+                made += 1
+                self._keep(_reason(error, made, failed_ms, delay_ms))
+            settings.restart_time.wait(delay_ms, self._stopping)
+            if self._stopping.is_set():
+                return "stopped"
+            with self._lock:
+                self._status.state = "running"
+
+    def _keep(self, reason: RestartReason) -> None:
+        if self._file is not None:
+            append_line(self._file, json.dumps(asdict(reason)))
+        with self._lock:
+            self._status.state = "restarting"
+            self._status.restarts = [*self._status.restarts, reason][-_SHOWN_RESTARTS:]
+
+
+def read_reasons(file: Path) -> list[RestartReason]:
+    """The newest reasons in a job folder; a line that a crash cut off is passed over."""
+    if not file.exists():
+        return []
+    lines = file.read_text().split("\n")[:-1]
+    try:
+        return [RestartReason(**json.loads(line)) for line in lines[-_SHOWN_RESTARTS:]]
+    except (ValueError, TypeError) as error:
+        raise JobError.corrupt(str(file), str(error)) from None
+
+
+def _reason(error: Exception, attempt: int, failed_ms: int, delay_ms: int) -> RestartReason:
+    message, step = str(error)[:_MESSAGE_CHARACTERS], getattr(error, "step", None)
+    return RestartReason(attempt, failed_ms, delay_ms, type(error).__name__, message, step)
+
+
+def _times(count: int) -> str:
+    return "1 restart" if count == 1 else f"{count} restarts"
