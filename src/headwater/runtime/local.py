@@ -82,7 +82,7 @@ class LocalCluster:
                 host, records = self.hosts[level, subtask], changelog.PendingRecords(self.stores[level, subtask])
                 head = changelog.catch_up(host, records, f"level {level}, subtask {subtask}")
                 if head is None:
-                    begin(host, self.plan, (level, subtask), self._origin)
+                    begin(host, self.plan, subtask, self._origin)
                 host.token = None
                 outcome = host.run(received)
                 changelog.append(host, records, head, f"local-{0 if head is None else head.sequence}")
@@ -115,14 +115,17 @@ class LocalJob(SupervisedJob):
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
         self._job_id = uuid.uuid4().hex
         origin = settings.origin
-        first = 0 if origin is None else origin.epoch + 1
-        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, first)
+        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
         self._cluster = LocalCluster(plan, origin=origin)
         self._committed = threading.Lock()
         """Held while an epoch is committed and published, so that who has it sees a published epoch."""
         self._targets: dict[str, Positions] | None = None
         self._offset: offsets.Offset | None = None
         self._marks: Marks = {}
+
+    @property
+    def _first_epoch(self) -> int:
+        return 0 if self._settings.origin is None else self._settings.origin.epoch + 1
 
     def start(self) -> None:
         for source in self._plan.sources():
@@ -216,8 +219,9 @@ class LocalJob(SupervisedJob):
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
         newest, _, hosts = self._newest()
-        if newest < 0 or epoch not in (None, newest):
-            raise JobError.not_retained(self.name, epoch, [newest] if newest >= 0 else [])
+        known = [newest] if newest >= self._first_epoch else []
+        if not known or epoch not in (None, newest):
+            raise JobError.not_retained(self.name, epoch, known)
         return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, newest)
 
     def _save(self, path: Path) -> Savepoint:
@@ -231,9 +235,9 @@ class LocalJob(SupervisedJob):
     def _newest(self) -> tuple[int, offsets.Offset, dict[tuple[int, int], LevelHost]]:
         """The newest published epoch: its number, its offset, and copies of all places."""
         with self._committed:
-            epoch, offset = self._outbox.published, self._offset
+            epoch, offset = self._outbox.published, self._offset or {}
             stores = {place: store.copy() for place, store in self._cluster.stores.items()}
         hosts = {place: LevelHost(self._plan, *place) for place in stores}
         for place, host in hosts.items():
             changelog.catch_up(host, stores[place], f"level {place[0]}, subtask {place[1]}")
-        return epoch, offset or {}, hosts
+        return epoch, offset, hosts

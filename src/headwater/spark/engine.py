@@ -73,6 +73,10 @@ class SparkJob(SupervisedJob):
         self._giving_up = threading.Event()
         self._published = threading.Condition()
 
+    @property
+    def _first_epoch(self) -> int:
+        return self._folder.first_epoch
+
     def start(self) -> None:
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
         for source in self._plan.sources():
@@ -98,7 +102,7 @@ class SparkJob(SupervisedJob):
                 node.sink.take_over(uid, folder.job_id, origin.job_id, origin.epoch)
             resumed = again or folder.resumed or origin is not None
             node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
-        self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, folder.first_epoch)
+        self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
         self._outbox.recover(self._is_committed)
         with self._lock:
@@ -144,7 +148,7 @@ class SparkJob(SupervisedJob):
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
-        on_step, epoch = self._settings.on_step, self._folder.first_epoch + batch
+        on_step, epoch = self._settings.on_step, self._first_epoch + batch
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
         reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
@@ -228,12 +232,12 @@ class SparkJob(SupervisedJob):
 
     def _batch(self, epoch: int) -> int:
         """What Spark calls an epoch."""
-        return epoch - self._folder.first_epoch
+        return epoch - self._first_epoch
 
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
         stored = self._stored(self._newest_committed() if epoch is None else epoch)
-        return view_of(stored.hosts(self._plan, level), uid, name, stored.batch + self._folder.first_epoch)
+        return view_of(stored.hosts(self._plan, level), uid, name, stored.batch + self._first_epoch)
 
     def _newest_committed(self) -> int | None:
         return max(self._committed(), default=None)
@@ -242,7 +246,7 @@ class SparkJob(SupervisedJob):
         """The epochs that are retained."""
         commits = self._folder.checkpoint / "commits"
         names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
-        return sorted(int(name) + self._folder.first_epoch for name in names if name.isdigit())
+        return sorted(int(name) + self._first_epoch for name in names if name.isdigit())
 
     def _stored(self, epoch: int | None) -> StoredEpoch:
         known = self._committed()

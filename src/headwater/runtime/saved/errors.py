@@ -80,6 +80,13 @@ class SavepointError(HeadwaterError):
         )
 
     @classmethod
+    def beyond_end(cls, path: Path, split: str, position: int, end: int) -> SavepointError:
+        return cls(
+            f"the savepoint {path} has read {split} up to position {position}, where there are only {end} rows: it is not the "
+            f"input that was read; give the source its input back, or another uid with allow_dropped_state=True"
+        )
+
+    @classmethod
     def bad_rename(cls, old: str, why: str) -> SavepointError:
         return cls(
             f"renamed={{{old!r}: ...}} {why}; write 'step', 'step/state' or 'step/state.column.field', as they were, "

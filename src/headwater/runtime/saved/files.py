@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from headwater.durable import sync_folder, write_atomically
 from headwater.runtime.saved.errors import SavepointError
+from headwater.state.spread import Spread
 from headwater.state.table import PUT
 
 FORMAT = 1
@@ -26,6 +27,8 @@ GROUP, SUBTASK = "@key_group", "@subtask"
 """The columns of a saved table besides those of the state: where a row belongs, and which subtask had it."""
 _OPS = ("op", "@op")
 """What a row of a change table does; all rows of a saved table are puts."""
+Place = tuple[str, str, int]
+"""A step's uid, its state, and a subtask."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class SavedFile:
     sha256: str
     groups: tuple[int, int] | None = None
     """The lowest and the highest key group in it; None where entries have none."""
+    key: tuple[str, ...] = ()
+    """The columns that make the key; none where entries belong to a subtask and not to a key."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,11 @@ class SavedStep:
     metas: list[dict[str, Any]]
     """By subtask, the facts besides the tables."""
     states: dict[str, list[SavedFile]]
+    """By name, of every state; one that is empty has a file without rows, which shows its columns."""
+
+    def rows(self, state: str) -> int:
+        """How many entries a state has."""
+        return sum(file.rows for file in self.states[state])
 
 
 @dataclass(frozen=True)
@@ -131,10 +141,10 @@ class Savepoint:
             raise SavepointError.corrupt(path, str(error)) from None
 
 
-def write_table(folder: Path, place: tuple[str, str], subtask: int, table: pa.Table, groups: Groups) -> SavedFile:
+def write_table(folder: Path, place: Place, table: pa.Table, spread: Spread, groups_count: int) -> SavedFile:
     """Write the entries of a step's state on one subtask, in a task; the name is the attempt's own."""
-    uid, state = place
-    kept = entries_of(table)
+    uid, state, subtask = place
+    kept, groups = entries_of(table), spread.groups(table, groups_count)
     if groups is not None:
         kept = kept.add_column(0, GROUP, pa.array(groups, pa.int32()))
     kept = kept.add_column(0, SUBTASK, pa.array(np.full(len(table), subtask, np.int32)))
@@ -147,11 +157,7 @@ def write_table(folder: Path, place: tuple[str, str], subtask: int, table: pa.Ta
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
     bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
-    return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds)
-
-
-Groups = np.ndarray[Any, np.dtype[np.int64]] | None
-"""The key group of each row, or None where rows have none."""
+    return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds, spread.key)
 
 
 def entries_of(table: pa.Table) -> pa.Table:
@@ -198,7 +204,8 @@ def new_folder(path: Path) -> Path:
 
 def file_from_json(content: dict[str, Any]) -> SavedFile:
     """A file as `asdict` and JSON give it."""
-    return SavedFile(**{**content, "groups": content["groups"] and tuple(content["groups"])})
+    groups, key = content["groups"], content["key"]
+    return SavedFile(**{**content, "groups": groups and tuple(groups), "key": tuple(key)})
 
 
 def _described(content: dict[str, Any]) -> Description:

@@ -45,13 +45,12 @@ class Part:
 
 
 def write_part(host: LevelHost, plan: JobPlan, subtask: int, folder: Path) -> Part:
-    """Write the state of a host, which is not one that an epoch runs on."""
+    """Write the state of a host, which is not one that an epoch runs on. The first subtask shows what else there could be."""
     files = []
     for (uid, state), table in host.tables().items():
-        if len(table):
-            dump = table.dump()
-            groups = table.spread.groups(dump, plan.groups)
-            files.append((uid, state, write_table(folder, (uid, state), subtask, dump, groups)))
+        if len(dump := table.dump()) or subtask == 0:
+            file = write_table(folder, (uid, state, subtask), dump, table.spread, plan.groups)
+            files.append((uid, state, file))
     metas = {uid: operator.meta() for uid, operator in host.operators().items()}
     return Part(subtask, metas, files)
 
