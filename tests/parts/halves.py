@@ -47,7 +47,9 @@ class Halves:
             shown = stream.process(transcripts._Stamp(), stamped, name=f"stamp-{name}")
             shown.sink(self._sinks.setdefault(name, MemorySink()), name=f"output-{name}")
         times = [epoch.now_ms for epoch in self._epochs]
-        job = run_epochs(env, epochs, bounded=True, clock=lambda n: times[min(n, len(times) - 1)] if n >= 0 else 0, **start)
+        job = run_epochs(
+            env, epochs, bounded=True, clock=lambda n: times[min(n, len(times) - 1)] if n >= 0 else 0, **start
+        )
         if epochs is not None:
             job.stop(savepoint=self._folder / "savepoint")
 

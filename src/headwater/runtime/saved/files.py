@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headwater.durable import sync_folder, write_atomically
+from headwater.errors import HeadwaterError
 from headwater.runtime.saved.errors import SavepointError
 from headwater.state.spread import Spread
 from headwater.state.table import PUT
@@ -130,15 +134,27 @@ class Savepoint:
 
     def read(self, file: SavedFile) -> pa.Table:
         """The entries of a file, with all columns."""
+        content = self._content(file)
+        try:
+            return pq.read_table(pa.BufferReader(content))
+        except (OSError, pa.ArrowException) as error:
+            raise SavepointError.corrupt(self.path / file.path, str(error)) from None
+
+    def copy(self, file: SavedFile, folder: Path) -> SavedFile:
+        """Put a file into the folder of another savepoint."""
+        _write(folder / file.path, self._content(file))
+        return file
+
+    def _content(self, file: SavedFile) -> pa.Buffer:
         path = self.path / file.path
         try:
             with pa.memory_map(str(path)) as source:
                 content = source.read_buffer()
-                if hashlib.sha256(content).hexdigest() != file.sha256:
-                    raise SavepointError.corrupt(path, "its checksum does not fit")
-                return pq.read_table(pa.BufferReader(content))
         except (OSError, pa.ArrowException) as error:
             raise SavepointError.corrupt(path, str(error)) from None
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise SavepointError.corrupt(path, "its checksum does not fit")
+        return content
 
 
 def write_table(folder: Path, place: Place, table: pa.Table, spread: Spread, groups_count: int) -> SavedFile:
@@ -153,11 +169,14 @@ def write_table(folder: Path, place: Place, table: pa.Table, spread: Spread, gro
     content = sink.getvalue()
     digest = hashlib.sha256(content).hexdigest()
     relative = Path("state") / _name(uid) / _name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
-    path = folder / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
+    _write(folder / relative, content)
     bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
     return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds, spread.key)
+
+
+def _write(path: Path, content: pa.Buffer) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
 
 
 def entries_of(table: pa.Table) -> pa.Table:
@@ -191,6 +210,20 @@ def complete(folder: Path, description: Description) -> Savepoint:
     envelope = {"format": FORMAT, "sha256": _digest_of(content), "content": content}
     write_atomically(folder / DESCRIPTION, json.dumps(envelope, indent=1, sort_keys=True).encode())
     return Savepoint.open(folder)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A new folder to write a savepoint into; when that fails, nothing is left behind that looks like one."""
+    folder = new_folder(path)
+    try:
+        yield folder
+    except (OSError, pa.ArrowException) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SavepointError.failed(folder, str(error)) from None
+    except HeadwaterError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def new_folder(path: Path) -> Path:

@@ -94,8 +94,12 @@ class Program:
     def __init__(self, plan: JobPlan) -> None:
         self.plan = plan
         self.tables: dict[StateOf, StateTable] = {}
+        self.metas: dict[str, dict[str, Any]] = {}
+        """By step, the facts besides its tables, at first."""
         for level in range(1, plan.depth + 1):
-            self.tables.update(LevelHost(plan, level, 0).tables())
+            host = LevelHost(plan, level, 0)
+            self.tables.update(host.tables())
+            self.metas.update({uid: operator.meta() for uid, operator in host.operators().items()})
         self.kept = plan.kept_by_step()
         self.sources = [plan.graph.uid(node) for node in plan.sources()]
 
