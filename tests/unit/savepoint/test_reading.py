@@ -98,7 +98,7 @@ def test_a_savepoint_tells_what_it_holds(saved: hw.savepoint.SavedJob) -> None:
 
 def test_a_state_that_is_not_there_is_told_with_those_that_are(saved: hw.savepoint.SavedJob) -> None:
     with pytest.raises(
-        hw.SavepointError, match="has no state 'sum' of a step 'kept'; it has kept/@timers.event, .*total"
+        hw.SavepointError, match=r"has no state 'sum' of a step 'kept'; it has kept/@timers.event, .*total"
     ):
         saved["kept", "sum"]
 

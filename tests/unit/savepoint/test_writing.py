@@ -33,7 +33,10 @@ class Everything(hw.KeyedProcessFunction):
         yield ctx.key, f"{timer.domain} timer {timer.timestamp}"
 
 
-def job(sink: Any, rows: list[Any] = [("a", 1), ("b", 1)], parallelism: int = 2) -> hw.Environment:
+AB = [("a", 1), ("b", 1)]
+
+
+def job(sink: Any, rows: list[Any] = AB, parallelism: int = 2) -> hw.Environment:
     env = hw.Environment("bootstrapped", engine="local", parallelism=parallelism)
     env.from_rows(rows, SCHEMA).key_by("k").process(Everything(), OUT).with_uid("step").sink(sink)
     return env

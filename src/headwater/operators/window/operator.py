@@ -231,9 +231,10 @@ class WindowOperator(KeepsTimers):
             ask = trigger.on_event_time if domain == EVENT else trigger.on_processing_time
             reached = timestamp if is_own else None
             self._act(ask(timestamp, context), key, window, place, self._kind(window, reached))
-            if is_own and timestamp >= self._cleanup_time(window):  # later when it was kept with more lateness before
+            gone_at = self._cleanup_time(window)  # not when it was put in, if it was saved with another lateness
+            if is_own and timestamp >= gone_at:
                 self._clear(key, window, place)
-            elif self._cleanup_time(window) > self._reached():
+            elif gone_at > (timestamp if is_own else self._reached()):
                 self._keep_until_cleanup(window)  # a trigger that starts over deletes its timers, which may be this one
         except HeadwaterError:
             raise

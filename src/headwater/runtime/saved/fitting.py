@@ -130,7 +130,7 @@ def difference(step: SavedStep, kept: dict[str, Any], states: Collection[str]) -
 
     A step that kept something else and has no entries goes on as a new one.
     """
-    for fact in sorted({*step.kept, *kept} - _BY_TABLE):
+    for fact in ["operation", *sorted({*step.kept, *kept} - _BY_TABLE)]:
         if step.kept.get(fact) != kept.get(fact):
             return f"{fact} was {step.kept.get(fact)}, is {kept.get(fact)}"
     before, after = _own(step.states, step.kept), _own(states, kept)
