@@ -12,7 +12,7 @@ import pyarrow as pa
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.clock.watermark import Valve
 from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.files import SavedFile, Savepoint, entries_of
+from headwater.runtime.saved.files import SavedFile, Savepoint, entries_of, shown
 from headwater.runtime.saved.fitting import CHANNELS
 
 
@@ -37,11 +37,12 @@ class SavedState:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the table."""
-        return self._shown(self._savepoint.read_schema(self._files[0]).empty_table()).schema
+        file = self._files[0]
+        return shown(self._savepoint.read_schema(file).empty_table(), file.key).schema
 
     def to_arrow(self) -> pa.Table:
         """All entries, checked against their checksums."""
-        return pa.concat_tables([self._shown(self._savepoint.read(file)) for file in self._files])
+        return pa.concat_tables([shown(self._savepoint.read(file), file.key) for file in self._files])
 
     def to_pandas(self) -> Any:
         """All entries as a pandas DataFrame."""
@@ -51,14 +52,6 @@ class SavedState:
         """All entries as a DataFrame of the given session, which reads the files itself."""
         frame = spark.read.parquet(*(f"file://{self._savepoint.path / file.path}" for file in self._files))
         return frame.select(*(frame[f"`{name}`"] for name in self.schema.names))
-
-    def _shown(self, table: pa.Table) -> pa.Table:
-        """The table without what says where its rows were; a key that all rows share is left out."""
-        entries = entries_of(table)
-        is_shared = not self._files[0].key and "key" in entries.column_names
-        if is_shared and not pa.types.is_struct(entries.schema.field("key").type):
-            entries = entries.drop_columns(["key"])
-        return entries
 
     def __repr__(self) -> str:
         return f"<saved state {self.step}/{self.name}: {self.rows} rows>"

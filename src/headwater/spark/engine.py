@@ -33,7 +33,7 @@ from headwater.spark.session import job_session, local_session
 from headwater.spark.shipped import ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
-from headwater.spark.stored import StoredEpoch
+from headwater.spark.stored import LastLook, StoredEpoch
 
 _MAX_UNPUBLISHED = 8
 """Epochs that may wait for a slow sink before the pipeline waits too."""
@@ -70,6 +70,7 @@ class SparkJob(SupervisedJob):
         self._query: StreamingQuery | None = None
         self._shipped: ShippedJob | None = None
         self._targets: dict[str, Positions] | None = None
+        self._last_look = LastLook()
         self._giving_up = threading.Event()
         self._published = threading.Condition()
 
@@ -236,11 +237,12 @@ class SparkJob(SupervisedJob):
 
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
-        stored = self._stored(self._newest_committed() if epoch is None else epoch)
-        return view_of(stored.hosts(self._plan, level), uid, name, stored.batch + self._first_epoch)
-
-    def _newest_committed(self) -> int | None:
-        return max(self._committed(), default=None)
+        newest = max(self._committed(), default=None)
+        stored = self._stored(newest if epoch is None else epoch)
+        shown = stored.batch + self._first_epoch
+        if epoch is None:
+            return self._last_look.at(stored, self._plan, level, lambda hosts: view_of(hosts, uid, name, shown))
+        return view_of(stored.level(self._plan, level).hosts, uid, name, shown)
 
     def _committed(self) -> list[int]:
         """The epochs that are retained."""

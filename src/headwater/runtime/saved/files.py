@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -182,6 +182,15 @@ def _write(path: Path, content: pa.Buffer) -> None:
 def entries_of(table: pa.Table) -> pa.Table:
     """The columns of the state alone, of a saved table or a dump."""
     return table.drop_columns([name for name in (SUBTASK, GROUP, *_OPS) if name in table.column_names])
+
+
+def shown(table: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The columns of the state as users see them; of a state without key, the key that all entries share is left out."""
+    entries = entries_of(table)
+    is_shared = not key and "key" in entries.column_names
+    if is_shared and not pa.types.is_struct(entries.schema.field("key").type):
+        entries = entries.drop_columns(["key"])
+    return entries
 
 
 def as_puts(table: pa.Table, schema: pa.Schema) -> pa.Table:
