@@ -122,9 +122,7 @@ class SparkJob(SupervisedJob):
 
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
-        if self._session is None:
-            self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
-        self._spark = spark = job_session(self._session, plan.parallelism, settings.spark_config)
+        spark = self._open_session()
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
         if settings.bounded and self._targets is None:
@@ -146,6 +144,14 @@ class SparkJob(SupervisedJob):
             .trigger(processingTime=f"{interval_ms} milliseconds")
             .start()
         )
+
+    def _open_session(self) -> SparkSession:
+        """A session for a query, or to read the state of a job that needs none any more."""
+        parallelism, config = self._plan.parallelism, self._settings.spark_config
+        if self._session is None:
+            self._session = self._settings.spark or local_session(parallelism, config)
+        self._spark = job_session(self._session, parallelism, config)
+        return self._spark
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
@@ -252,9 +258,10 @@ class SparkJob(SupervisedJob):
 
     def _stored(self, epoch: int | None) -> StoredEpoch:
         known = self._committed()
-        if epoch not in known or self._spark is None:
+        if epoch is None or epoch not in known:
             raise JobError.not_retained(self.name, epoch, known)
-        return StoredEpoch(self._spark, self._folder.checkpoint, self._batch(epoch))
+        spark = self._spark or self._open_session()
+        return StoredEpoch(spark, self._folder.checkpoint, self._batch(epoch))
 
     def _save(self, path: Path) -> Savepoint:
         if self._is_temporary and not self._folder.path.exists():
