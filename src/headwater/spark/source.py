@@ -82,7 +82,7 @@ class JobReader(DataSourceStreamReader):
             if self._job.is_stop_requested():
                 return start
             job = self._job.plan()
-            marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"])
+            marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"], {})
             return offsets.next_offset(job, start, plan.clock, plan.max_rows, plan.targets, marks=marks)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
