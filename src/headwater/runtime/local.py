@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from headwater.connectors.contract import Positions
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import Marks
+from headwater.runtime.backpressure import Unaligned
 from headwater.runtime.closing import close_all
 from headwater.runtime.engine import Settings
-from headwater.runtime.host import LevelHost, Outcome
+from headwater.runtime.host import LevelHost, Outcome, Stopwatch
 from headwater.runtime.outbox import Outbox, stage
 from headwater.runtime.outlet import Routed
 from headwater.runtime.split import SplitHost
@@ -32,11 +34,11 @@ Stores = dict[tuple[int, int], changelog.MemoryRecordStore]
 class LocalCluster:
     """Every subtask of every level, called in turn, over in-memory changelogs."""
 
-    def __init__(self, plan: JobPlan, stores: Stores | None = None) -> None:
+    def __init__(self, plan: JobPlan, stores: Stores | None = None, stopwatch: Stopwatch = time.perf_counter) -> None:
         """With the stores of a cluster that is given up, one that goes on from what is committed there."""
         self.plan = plan
         places = [(level, subtask) for level in range(1, plan.depth + 1) for subtask in range(plan.parallelism)]
-        self.hosts = {place: LevelHost(plan, *place) for place in places}
+        self.hosts = {place: LevelHost(plan, *place, stopwatch) for place in places}
         self.stores = stores or {place: changelog.MemoryRecordStore() for place in places}
         self._pending: list[changelog.PendingRecords] = []
         self._splits: dict[tuple[int, str], SplitHost] = {}
@@ -97,17 +99,22 @@ class LocalEngine:
 
 
 class LocalJob(SupervisedJob):
-    """A job in a thread, and what of it is committed: state in the stores of its cluster, the offset, the marks."""
+    """A job in a thread, and what of it is committed: state in the stores of its cluster, the offset, the marks, the backlog.
+
+    As an engine with a log does, it runs an epoch that failed again from the offset that was planned.
+    """
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
         super().__init__(plan.graph.name, settings)
         self._plan = plan
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
         self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step)
-        self._cluster = LocalCluster(plan)
+        self._cluster = LocalCluster(plan, stopwatch=settings.stopwatch)
         self._targets: dict[str, Positions] | None = None
         self._offset: offsets.Offset | None = None
+        self._planned: offsets.Offset | None = None
         self._marks: Marks = {}
+        self._backlog = 0.0
 
     def start(self) -> None:
         for source in self._plan.sources():
@@ -133,7 +140,7 @@ class LocalJob(SupervisedJob):
 
     def _recover(self) -> None:
         """Go back to what is committed: new places over its state, and its epochs published."""
-        self._cluster = LocalCluster(self._plan, self._cluster.stores)
+        self._cluster = LocalCluster(self._plan, self._cluster.stores, self._settings.stopwatch)
         self._open_sinks(resumed=True)
         self._outbox.recover(lambda epoch: self._offset is not None and epoch < self._offset["epoch"])
         with self._lock:
@@ -149,14 +156,29 @@ class LocalJob(SupervisedJob):
         if self._offset is None:
             self._offset = offsets.first_offset(plan, settings.clock)
         while not self._stopping.is_set():
-            before, most = self._offset, settings.max_rows_per_epoch
-            after = offsets.next_offset(plan, before, settings.clock, most, self._targets, marks=self._marks)
+            before = self._offset
+            after = self._planned = self._planned or self._next_offset(before)
             if after is before:
                 return "finished"
             self._run_epoch(before, after)
-            if after["positions"] == before["positions"] and not after["end"]:
+            if after["positions"] == before["positions"] and not after["end"] and not self._backlog:
                 self._stopping.wait(settings.checkpoint_interval_ms / 1000)
         return "stopped"
+
+    def _next_offset(self, start: offsets.Offset) -> offsets.Offset:
+        settings = self._settings
+        unaligned = None
+        if settings.unaligned_ms is not None:
+            unaligned = Unaligned(settings.unaligned_ms, self._backlog, self._wants_aligned.is_set())
+        return offsets.next_offset(
+            self._plan,
+            start,
+            settings.clock,
+            settings.max_rows_per_epoch,
+            self._targets,
+            marks=self._marks,
+            unaligned=unaligned,
+        )
 
     def _run_epoch(self, start: offsets.Offset, end: offsets.Offset) -> None:
         plan, on_step = self._plan, self._settings.on_step
@@ -180,12 +202,21 @@ class LocalJob(SupervisedJob):
         manifest_facts = {"end": end["end"], "positions": end["positions"]}
         self._outbox.write_manifest(facts.epoch, progress.staged_files(reports), manifest_facts)
         on_step(EpochStep.MANIFEST, facts.epoch)
+        if self._settings.publishes_early:
+            self._hand_over(facts.epoch)
         self._cluster.commit()
-        self._offset, self._marks = end, marks
+        self._offset, self._planned, self._marks, self._backlog = end, None, marks, progress.backlog_of(reports)
+        if not self._backlog:
+            self._wants_aligned.clear()
         with self._lock:
             progress.update_status(self._status, facts.epoch, reports)
             self._status.positions = end["positions"]
         on_step(EpochStep.COMMITTED, facts.epoch)
-        self._outbox.publish(facts.epoch)
+        if not self._settings.publishes_early:
+            self._hand_over(facts.epoch)
+        self._outbox.close(facts.epoch)
+
+    def _hand_over(self, epoch: int) -> None:
+        self._outbox.hand_over(epoch)
         with self._lock:
-            self._status.published = facts.epoch
+            self._status.published = epoch

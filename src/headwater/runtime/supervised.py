@@ -29,6 +29,7 @@ class SupervisedJob(ABC):
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._wants_aligned = threading.Event()
         self._error: Exception | None = None
         self._file = restarts
         self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
@@ -46,6 +47,13 @@ class SupervisedJob(ABC):
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
+
+    def request_aligned_epoch(self) -> None:
+        """Let the next epoch that is planned leave nothing in flight; `status().aligned_epoch` tells when one has.
+
+        It reads nothing and takes as long as what is in flight takes. Where epochs are aligned, the next one is as ever.
+        """
+        self._wants_aligned.set()
 
     def status(self) -> JobStatus:
         with self._lock:

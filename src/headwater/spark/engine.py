@@ -18,13 +18,14 @@ from headwater.errors import HeadwaterError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import offsets, progress
 from headwater.runtime.alignment import MarksFile
+from headwater.runtime.backpressure import BacklogFile
 from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
 from headwater.runtime.payload import decode_report
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
-from headwater.spark.failures import unwrap
+from headwater.spark.failures import marked, unwrap
 from headwater.spark.session import job_session, local_session
 from headwater.spark.shipped import ShippedJob
 from headwater.spark.source import ReadPlan, source_class
@@ -86,6 +87,7 @@ class SparkJob(SupervisedJob):
             node.sink.open(plan.graph.uid(node), self._folder.job_id, node.schema, resumed=resumed)
         self._outbox = Outbox(self._folder.outbox, plan.sinks_by_uid(), self._settings.on_step)
         self._marks = MarksFile(self._folder.outbox, plan)
+        self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
         self._outbox.recover(self._is_committed)
         with self._lock:
             self._status.epoch = self._status.published = self._outbox.published
@@ -108,12 +110,14 @@ class SparkJob(SupervisedJob):
         spark = job_session(self._session, plan.parallelism, settings.spark_config)
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder.job_id, run_id, self._folder.outbox)
+        if self._wants_aligned.is_set():
+            shipped.request_aligned_epoch()
         if settings.bounded and self._targets is None:
             self._targets = offsets.end_positions(plan)
         name = f"headwater_{self._folder.job_id}"
-        spark.dataSource.register(
-            source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, self._targets, settings.clock))
-        )
+        most, unaligned_ms = settings.max_rows_per_epoch, settings.unaligned_ms
+        read_plan = ReadPlan(shipped, most, self._targets, settings.clock, unaligned_ms)
+        spark.dataSource.register(source_class(name, read_plan))
         stream = spark.readStream.format(name).load()
         for level in range(1, plan.depth + 1):
             stream = stream.groupBy("subtask").transformWithState(
@@ -129,7 +133,7 @@ class SparkJob(SupervisedJob):
         )
 
     def _handle_epoch(self, output: DataFrame, epoch: int) -> None:
-        """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
+        """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
         on_step = self._settings.on_step
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
@@ -138,10 +142,26 @@ class SparkJob(SupervisedJob):
         end = any(one.get("end", False) for one in reports)
         facts = {"end": end, "positions": progress.positions_of(reports)}
         self._marks.write(epoch, progress.marks_of(reports))
+        self._note_backlog(epoch, progress.backlog_of(reports))
         self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
         on_step(EpochStep.MANIFEST, epoch)
+        if self._settings.publishes_early:
+            with marked():
+                self._hand_over(epoch)
         with self._lock:
             progress.update_status(self._status, epoch, reports)
+
+    def request_aligned_epoch(self) -> None:
+        super().request_aligned_epoch()
+        if self._shipped is not None:
+            self._shipped.request_aligned_epoch()
+
+    def _note_backlog(self, epoch: int, backlog: float) -> None:
+        self._backlog.write(epoch, backlog)
+        if not backlog and self._wants_aligned.is_set():
+            assert self._shipped is not None
+            self._wants_aligned.clear()
+            self._shipped.withdraw_aligned_epoch()
 
     def _wait_for_room(self, epoch: int) -> None:
         with self._published:
@@ -163,7 +183,7 @@ class SparkJob(SupervisedJob):
             raise JobError.engine_failed(self.name, repr(error)) from error
 
     def _watch(self, query: StreamingQuery) -> str:
-        """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
+        """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
         deadline = None
         while query.isActive:
             self._publish_committed()
@@ -201,11 +221,16 @@ class SparkJob(SupervisedJob):
             if not self._is_committed(epoch):
                 return
             self._settings.on_step(EpochStep.COMMITTED, epoch)
-            self._outbox.publish(epoch)
-            with self._lock:
-                self._status.published = epoch
+            if not self._settings.publishes_early:
+                self._hand_over(epoch)
+            self._outbox.close(epoch)
             with self._published:
                 self._published.notify_all()
+
+    def _hand_over(self, epoch: int) -> None:
+        self._outbox.hand_over(epoch)
+        with self._lock:
+            self._status.published = epoch
 
     def _is_committed(self, epoch: int) -> bool:
         return (self._folder.checkpoint / "commits" / str(epoch)).exists()

@@ -62,13 +62,28 @@ class ShippedJob:
         """Whether no further epoch is wanted."""
         return self._stop_file().exists()
 
+    def request_aligned_epoch(self) -> None:
+        """Let the source plan an aligned epoch, until `withdraw_aligned_epoch`."""
+        self._aligned_file().touch()
+
+    def withdraw_aligned_epoch(self) -> None:
+        """One has been computed."""
+        self._aligned_file().unlink(missing_ok=True)
+
+    def is_aligned_epoch_requested(self) -> bool:
+        """Whether the next epoch is to leave nothing in flight."""
+        return self._aligned_file().exists()
+
     def remove(self) -> None:
         """Remove the run's files after it."""
-        Path(self.file).unlink(missing_ok=True)
-        self._stop_file().unlink(missing_ok=True)
+        for file in (Path(self.file), self._stop_file(), self._aligned_file()):
+            file.unlink(missing_ok=True)
 
     def _stop_file(self) -> Path:
         return Path(self.file).with_suffix(".stop")
+
+    def _aligned_file(self) -> Path:
+        return Path(self.file).with_suffix(".aligned")
 
     def plan(self) -> JobPlan:
         """The plan, in this process."""

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from headwater.connectors.contract import Positions
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import MarksFile
+from headwater.runtime.backpressure import BacklogFile, Unaligned
 from headwater.runtime.offsets import Offset, SplitRange
 from headwater.runtime.outbox import stage
 from headwater.runtime.outlet import Routed
@@ -46,6 +47,7 @@ class ReadPlan:
     max_rows: int
     targets: dict[str, Positions] | None
     clock: offsets.Clock
+    unaligned_ms: int | None
 
 
 def source_class(name: str, plan: ReadPlan) -> type[DataSource]:
@@ -83,7 +85,17 @@ class JobReader(DataSourceStreamReader):
                 return start
             job = self._job.plan()
             marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"], {})
-            return offsets.next_offset(job, start, plan.clock, plan.max_rows, plan.targets, marks=marks)
+            unaligned = self._unaligned(start)
+            return offsets.next_offset(
+                job, start, plan.clock, plan.max_rows, plan.targets, marks=marks, unaligned=unaligned
+            )
+
+    def _unaligned(self, start: Offset) -> Unaligned | None:
+        target_ms = self._read_plan.unaligned_ms
+        if target_ms is None:
+            return None
+        backlog = BacklogFile(Path(self._job.outbox), unaligned=True).read(start["epoch"], 0.0)
+        return Unaligned(target_ms, backlog, self._job.is_aligned_epoch_requested())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with marked():
