@@ -24,10 +24,10 @@ MANY = 100 * FIRST_BUDGET
         ({"rows": 100, "paused": False}, 0.0, {"rows": 400, "paused": False}),
         ({"rows": MANY - 1, "paused": False}, 0.3, {"rows": MANY, "paused": False}),
         ({"rows": 100, "paused": False}, 1.5, {"rows": 100, "paused": False}),
-        ({"rows": 100, "paused": False}, 2.5, {"rows": 50, "paused": True}),
+        ({"rows": 100, "paused": False}, 4.5, {"rows": 50, "paused": True}),
         ({"rows": 50, "paused": True}, 90.0, {"rows": 50, "paused": True}),  # once for each pause
-        ({"rows": 50, "paused": True}, 2.0, {"rows": 50, "paused": False}),
-        ({"rows": 1, "paused": False}, 3.0, {"rows": 1, "paused": True}),
+        ({"rows": 50, "paused": True}, 4.0, {"rows": 50, "paused": False}),
+        ({"rows": 1, "paused": False}, 5.0, {"rows": 1, "paused": True}),
         ({"rows": 5 * MANY, "paused": False}, 1.0, {"rows": MANY, "paused": False}),  # the job allows less now
     ],
 )

@@ -258,7 +258,7 @@ def test_rows_in_flight_stay_bounded_and_the_slowest_subtask_at_work() -> None:
         job = made(plan, max_rows=1_000, seconds=1.0, on_step=look)
         run(job)
     assert len([row for row in sink.rows if row.n >= 0]) == 60
-    assert max(waiting) <= 6
+    assert max(waiting) <= 8
     assert waiting.count(0) <= 10, "it seldom has nothing to do"
 
 
