@@ -1,43 +1,49 @@
-"""One subtask becomes a hundred times slower for a while: how long epochs take, and how late the results of the other are.
+"""One subtask of two is a hundred times slower than the other: aligned beside unaligned epochs, on Spark.
 
-A job reads rows as they come, counts them by key, and closes every second of each key with a timer. During a burst each row
-of one key takes 20 ms. Aligned epochs take as long as that subtask; unaligned ones about the checkpoint interval, and what
-the other subtask has to say, its timers too, is not held up. Both sides are checked: no row is missing, doubled or out of
-its key's order.
+A job numbers the rows of each key and closes each second of event time with a timer. Rows of one key take long.
+
+- backlog: many rows wait to be read. Aligned epochs take as long as the slow subtask needs for its share of them,
+  unaligned ones about the checkpoint interval of a second.
+- wave: rows come at a rate that is easy for both, and for two seconds at ten times the rate, which is four seconds of
+  work for the slow subtask. What is measured is how late the other subtask's results are, of rows and of timers, from
+  the wave on, beside the promptest result of the run.
+
+Both sides are checked: no row is missing, doubled or out of its key's order. The first epoch, in which Python workers
+start, does not count.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 import headwater as hw
 from headwater.connectors.contract import Staged, read_staged
 from headwater.state.keys import DEFAULT_KEY_GROUPS, key_groups, subtasks_of
 
-KEYS, SLOW_KEY, SLOW_S = 20, 0, 0.02
-SCHEMA = "k long, n long, made_ms long, is_slow boolean"
+KEYS, SLOW_KEY, SLOW_MS = 20, 0, 20
+RATE, WAVE_RATE, WAVE_S = 200, 2_000, 2
+SCHEMA = "k long, n long, made_ms long"
 OUT = "k long, n long, number long, made_ms long"
 
+Given = list[tuple[int, tuple[int, int, int]]]
+"""Rows, each with the millisecond from which it can be read."""
 
-class CountSlowly(hw.KeyedProcessFunction):
-    """The number of each row in its key; a row without a number when a second is over."""
+
+class NumberSlowly(hw.KeyedProcessFunction):
+    """The number of each row in its key; and a row without a number when a second is over."""
 
     seen = hw.ValueState("long", default=0)
 
     def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
-        if event.is_slow:
-            time.sleep(SLOW_S)
+        if event.k == SLOW_KEY:
+            time.sleep(SLOW_MS / 1000)
         self.seen.set(self.seen.get() + 1)
         ctx.timers.event_time(event.made_ms // 1000 * 1000 + 999)
         yield event.k, event.n, self.seen.get(), event.made_ms
@@ -47,7 +53,7 @@ class CountSlowly(hw.KeyedProcessFunction):
 
 
 class Arrivals(hw.connectors.Sink):
-    """Every row with the time at which it was published, in seconds."""
+    """Every table of rows with the time at which it was published, in seconds."""
 
     def __init__(self) -> None:
         self.found: list[tuple[float, pa.Table]] = []
@@ -66,7 +72,7 @@ class Arrivals(hw.connectors.Sink):
 
 
 class EpochDurations:
-    """How long each epoch took until its output was staged; pass it as `on_step`."""
+    """How long each epoch took until all of its output was staged; pass it as `on_step`."""
 
     def __init__(self) -> None:
         self._planned, self.seconds = 0.0, list[float]()
@@ -78,60 +84,49 @@ class EpochDurations:
             self.seconds.append(time.perf_counter() - self._planned)
 
 
-def rows(seconds: int, rate: int, burst: range) -> list[tuple[int, Any]]:
-    """Rows with the millisecond from which they can be read."""
-    found = []
-    for n in range(seconds * rate):
-        at, key = n * 1000 // rate, n % KEYS
-        found.append((at, (key, n, at, key == SLOW_KEY and at // 1000 in burst)))
-    return found
-
-
-def measured(given: list[tuple[int, Any]], folder: Path, burst: range, **settings: Any) -> dict[str, Any]:
-    """Run the job; its durations and delays from the burst on, in milliseconds."""
-    env = hw.Environment("bench", job_dir=folder, checkpoint_interval="1 s", **settings)
-    sink, durations = Arrivals(), EpochDurations()
+def run(given: Given, **settings: Any) -> tuple[list[float], Arrivals]:
+    """The durations of the epochs after the first, and what was published when."""
+    env = hw.Environment("bench", **settings)
+    arrivals, durations = Arrivals(), EpochDurations()
     source = env.source(hw.testing.TimedRows([given], SCHEMA), SCHEMA, hw.Watermarks.monotonous("made_ms"))
-    source.key_by("k").process(CountSlowly(), OUT).sink(sink)
-    warm_up: list[int] = []
-
-    def on_step(step: hw.EpochStep, epoch: int) -> None:
-        durations(step, epoch)
-        position = job.status().positions.get("source", {}).get("0", 0) if started else 0
-        if not warm_up and position and given[position - 1][0] // 1000 >= burst.start - 1:
-            warm_up.append(len(durations.seconds))
-
-    started: list[bool] = []
-    job = env.start(bounded=False, on_step=on_step)
-    started.append(True)
-    job.wait()
-    check(sink, given)
-    results, timers = delays(sink, burst)
-    return {"epoch_ms": shown(durations.seconds[warm_up[0] :]), "result_ms": shown(results), "timer_ms": shown(timers)}
+    source.key_by("k").process(NumberSlowly(), OUT).sink(arrivals)
+    env.run(bounded=False, on_step=durations)
+    check(arrivals, given)
+    return durations.seconds[1:], arrivals
 
 
-def check(sink: Arrivals, given: list[tuple[int, Any]]) -> None:
-    """Every row once, in the order of its key, with its number in it."""
-    table = pa.concat_tables([table for _, table in sink.found])
-    counted = [row for row in table.to_pylist() if row["n"] >= 0]
+def check(arrivals: Arrivals, given: Given) -> None:
+    """Every row once, in the order of its key, with its number in it; and every timer."""
+    found = [row for _, table in arrivals.found for row in table.to_pylist()]
     for key in range(KEYS):
-        mine = [row for row in counted if row["k"] == key]
-        assert [row["n"] for row in mine] == [row[1] for _, row in given if row[0] == key], f"rows of key {key}"
+        mine = [row for row in found if row["k"] == key and row["n"] >= 0]
+        assert [row["n"] for row in mine] == [n for _, (k, n, _) in given if k == key], f"rows of key {key}"
         assert [row["number"] for row in mine] == list(range(1, len(mine) + 1)), f"numbers of key {key}"
-    assert len(table) - len(counted) == KEYS * (given[-1][0] // 1000 + 1), "timers"
+    assert len(found) - len(given) == len({(k, made_ms // 1000) for _, (k, _, made_ms) in given}), "timers"
 
 
-def delays(sink: Arrivals, burst: range) -> tuple[list[float], list[float]]:
-    """How much later than the promptest result those of the fast subtask were: rows and timers of the burst's time."""
-    subtasks = subtasks_of(key_groups(pa.array(range(KEYS)), DEFAULT_KEY_GROUPS), DEFAULT_KEY_GROUPS, 2)
-    fast = np.flatnonzero(subtasks != subtasks[SLOW_KEY])
-    found: tuple[list[float], list[float]] = ([], [])
-    promptest = min(at - table["made_ms"][-1].as_py() / 1000 for at, table in sink.found)
-    for at, table in sink.found:
+def backlog(rows: int) -> Given:
+    """All there from the start."""
+    return [(0, (n % KEYS, n, n)) for n in range(rows)]
+
+
+def wave(seconds: int, at_s: int) -> Given:
+    """Few rows a second, and then, for a while, many."""
+    rates = [WAVE_RATE if at_s <= second < at_s + WAVE_S else RATE for second in range(seconds)]
+    times = [1000 * second + i * 1000 // rate for second, rate in enumerate(rates) for i in range(rate)]
+    return [(at, (n % KEYS, n, at)) for n, at in enumerate(times)]
+
+
+def delays(arrivals: Arrivals, from_ms: int) -> tuple[list[float], list[float]]:
+    """How much later than the promptest of all the results of the fast subtask were, for rows and for timers."""
+    owners = subtasks_of(key_groups(pa.array(range(KEYS)), DEFAULT_KEY_GROUPS), DEFAULT_KEY_GROUPS, 2)
+    late: tuple[list[float], list[float]] = ([], [])
+    promptest = min(at - max(table["made_ms"].to_pylist()) / 1000 for at, table in arrivals.found)
+    for at, table in arrivals.found:
         for row in table.to_pylist():
-            if row["k"] in fast and row["made_ms"] // 1000 in burst:
-                found[row["n"] < 0].append(at - row["made_ms"] / 1000 - promptest)
-    return found
+            if owners[row["k"]] != owners[SLOW_KEY] and row["made_ms"] >= from_ms:
+                late[row["n"] < 0].append(at - row["made_ms"] / 1000 - promptest)
+    return late
 
 
 def shown(seconds: list[float]) -> dict[str, int]:
@@ -140,22 +135,23 @@ def shown(seconds: list[float]) -> dict[str, int]:
 
 
 def main() -> None:
-    """Measure both sides and print them."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seconds", type=int, default=40, help="how long rows come")
-    options.add_argument("--rate", type=int, default=2_000, help="rows a second")
-    options.add_argument("--burst", type=int, default=3, help="seconds in which the slow key is slow")
+    """Measure both sides of both and print them."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--backlog", type=int, default=20_000, help="rows of the backlog")
+    options.add_argument("--seconds", type=int, default=45, help="how long rows come, with the wave after two thirds")
     args = options.parse_args()
-    burst = range(args.seconds // 2, args.seconds // 2 + args.burst)
-    given = rows(args.seconds, args.rate, burst)
-    folder = Path(tempfile.mkdtemp(prefix="bench-unaligned-"))
-    try:
-        aligned = measured(given, folder / "aligned", burst)
-        unaligned = measured(given, folder / "unaligned", burst, unaligned=True)
-        ratio = round(aligned["epoch_ms"]["max"] / unaligned["epoch_ms"]["max"], 2)
-        print(json.dumps({"bench": "unaligned", "aligned": aligned, "unaligned": unaligned, "ratio_of_max": ratio}))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    wave_s = args.seconds * 2 // 3
+    modes: dict[str, dict[str, Any]] = {"aligned": {}, "unaligned": {"unaligned": True}}
+    result: dict[str, Any] = {"bench": "unaligned", "backlog_epoch_ms": {}, "wave_row_ms": {}, "wave_timer_ms": {}}
+    for mode, settings in modes.items():
+        most = args.backlog // 4
+        durations, _ = run(backlog(args.backlog), max_rows_per_epoch=most, **settings)
+        result["backlog_epoch_ms"][mode] = shown(durations)
+        _, arrivals = run(wave(args.seconds, wave_s), **settings)
+        for name, late in zip(("wave_row_ms", "wave_timer_ms"), delays(arrivals, wave_s * 1000), strict=True):
+            result[name][mode] = shown(late)
+    medians = [result["backlog_epoch_ms"][mode]["median"] for mode in modes]
+    print(json.dumps({**result, "ratio": round(medians[0] / medians[1], 2)}))
 
 
 if __name__ == "__main__":
