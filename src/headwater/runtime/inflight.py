@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 import pyarrow as pa
@@ -187,11 +187,11 @@ class _Kept:
         return self._payload
 
 
-@dataclass(frozen=True)
-class _NothingWaits:
+class _NothingWaits(Spread):
     """Budgets move, rows in flight do not: what they are for and the channels they came on are others afterwards."""
 
-    step: str
+    def __init__(self, step: str) -> None:
+        self.step = step
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
         together = pa.concat_tables(tables)

@@ -21,6 +21,7 @@ from headwater.plan.levels import JobPlan
 from headwater.runtime.alignment import Marks, Stand, held_back, merged
 from headwater.runtime.backpressure import Unaligned, next_pace
 from headwater.runtime.payload import EpochFacts
+from headwater.runtime.saved.origin import Origin
 
 Offset = dict[str, Any]
 
@@ -48,8 +49,8 @@ def wall_clock(epoch: int) -> int:  # noqa: ARG001
     return time.time_ns() // 1_000_000
 
 
-def first_offset(plan: JobPlan, clock: Clock) -> Offset:
-    """The offset before the first epoch, which is epoch 0."""
+def first_offset(plan: JobPlan, clock: Clock, origin: Origin | None = None) -> Offset:
+    """The offset before the first epoch, which is epoch 0 or the one after that of the origin."""
     now_ms = clock(-1)
     positions = {plan.graph.uid(node): node.source.earliest() for node in plan.sources()}
     active_ms = {
@@ -58,7 +59,8 @@ def first_offset(plan: JobPlan, clock: Clock) -> Offset:
         if node.watermarks.idle_ms is not None and (uid := plan.graph.uid(node))
     }
     times = {"started_ms": now_ms, "now_ms": now_ms, "active_ms": active_ms, "marks": {}}
-    return {"epoch": 0, "end": False, "positions": positions, **times}
+    first = {"epoch": 0, "end": False, "positions": positions, **times}
+    return first if origin is None else origin.offset(first)
 
 
 def next_offset(
@@ -70,19 +72,23 @@ def next_offset(
     *,
     marks: Marks | None = None,
     unaligned: Unaligned | None = None,
+    drains: bool = False,
 ) -> Offset:
     """The offset of the next epoch. At the end of input the offset stays as it is.
 
     `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before. Unaligned epochs
-    end in an aligned one, which reads nothing and is planned when nothing waits, as far as that is known.
+    end in an aligned one, which reads nothing and is planned when nothing waits, as far as that is known. When the job
+    `drains`, its input ends where it is.
     """
     if start["end"]:
         return start
     now_ms = max(clock(start["epoch"]), start["now_ms"])
+    known = {name: value for name, value in start.items() if name not in ("pace", "unaligned_ms")}
+    if drains:
+        return {**known, "epoch": start["epoch"] + 1, "end": True, "now_ms": now_ms}
     reached_ms = merged(plan, start.get("marks", {}), marks or {})
     inputs = [_input(plan, node, start, now_ms, targets) for node in plan.sources()]
     held = held_back(stand for one in inputs for stand in one.stands(reached_ms.get(one.uid, {}), now_ms))
-    known = {name: value for name, value in start.items() if name not in ("pace", "unaligned_ms")}
     if unaligned is not None:
         known["pace"] = pace = next_pace(start.get("pace"), unaligned.backlog, max_rows, plan.parallelism)
         max_rows = 0 if pace["paused"] or unaligned.wants_aligned else pace["rows"]

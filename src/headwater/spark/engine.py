@@ -23,13 +23,18 @@ from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
 from headwater.runtime.payload import decode_report
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.saved.files import Savepoint
+from headwater.runtime.saved.taking import Epoch, take
+from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 from headwater.spark.failures import marked, unwrap
 from headwater.spark.session import job_session, local_session
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
+from headwater.spark.stored import StoredEpoch
 
 _MAX_UNPUBLISHED = 8
 """Epochs that may wait for a slow sink before the pipeline waits too."""
@@ -62,6 +67,7 @@ class SparkJob(SupervisedJob):
         self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{name}-")))
         super().__init__(name, settings, self._folder.restarts)
         self._session: SparkSession | None = None
+        self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
         self._shipped: ShippedJob | None = None
         self._targets: dict[str, Positions] | None = None
@@ -72,9 +78,13 @@ class SparkJob(SupervisedJob):
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
         for source in self._plan.sources():
             source.source.check(source.schema)
-        self._folder.claim(self._plan)
+        self._folder.claim(self._plan, self._settings.origin)
         self._status.restarts = read_reasons(self._folder.restarts)
-        self._begin(again=False)
+        try:
+            self._begin(again=False)
+        except BaseException:
+            self._folder.give_back()
+            raise
         super().start()
 
     def _begin(self, *, again: bool) -> None:
@@ -82,10 +92,14 @@ class SparkJob(SupervisedJob):
         plan = self._plan
         self._query = None
         self._giving_up.clear()
+        folder, origin = self._folder, self._folder.origin
         for node in plan.sinks():
-            resumed = again or self._folder.resumed
-            node.sink.open(plan.graph.uid(node), self._folder.job_id, node.schema, resumed=resumed)
-        self._outbox = Outbox(self._folder.outbox, plan.sinks_by_uid(), self._settings.on_step)
+            uid = plan.graph.uid(node)
+            if origin is not None:
+                node.sink.take_over(uid, folder.job_id, origin.job_id, origin.epoch)
+            resumed = again or folder.resumed or origin is not None
+            node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
+        self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, folder.first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
         self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
         self._outbox.recover(self._is_committed)
@@ -107,11 +121,11 @@ class SparkJob(SupervisedJob):
         plan, settings = self._plan, self._settings
         if self._session is None:
             self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
-        spark = job_session(self._session, plan.parallelism, settings.spark_config)
+        self._spark = spark = job_session(self._session, plan.parallelism, settings.spark_config)
         run_id = uuid.uuid4().hex
-        self._shipped = shipped = ShippedJob.of(plan, self._folder.job_id, run_id, self._folder.outbox)
+        self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
         if self._wants_aligned.is_set():
-            shipped.request_aligned_epoch()
+            shipped.request(Request.ALIGNED_EPOCH)
         if settings.bounded and self._targets is None:
             self._targets = offsets.end_positions(plan)
         name = f"headwater_{self._folder.job_id}"
@@ -132,9 +146,9 @@ class SparkJob(SupervisedJob):
             .start()
         )
 
-    def _handle_epoch(self, output: DataFrame, epoch: int) -> None:
+    def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
-        on_step = self._settings.on_step
+        on_step, epoch = self._settings.on_step, self._folder.first_epoch + batch
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
         reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
@@ -154,14 +168,16 @@ class SparkJob(SupervisedJob):
     def request_aligned_epoch(self) -> None:
         super().request_aligned_epoch()
         if self._shipped is not None:
-            self._shipped.request_aligned_epoch()
+            self._shipped.request(Request.ALIGNED_EPOCH)
 
     def _note_backlog(self, epoch: int, backlog: float) -> None:
         self._backlog.write(epoch, backlog)
         if not backlog and self._wants_aligned.is_set():
             assert self._shipped is not None
-            self._wants_aligned.clear()
-            self._shipped.withdraw_aligned_epoch()
+            self._reach_alignment()
+            self._shipped.withdraw(Request.ALIGNED_EPOCH)
+            if self._stopping.is_set():
+                self._shipped.request(Request.STOP)
 
     def _wait_for_room(self, epoch: int) -> None:
         with self._published:
@@ -189,11 +205,13 @@ class SparkJob(SupervisedJob):
             self._publish_committed()
             if self._outbox.progress["end"]:
                 return "finished"
+            assert self._shipped is not None
+            if self._draining.is_set():
+                self._shipped.request(Request.DRAIN)
             if not self._stopping.wait(_POLL_S):
                 continue
-            assert self._shipped is not None
             if deadline is None:
-                self._shipped.request_stop()
+                self._shipped.request(Request.STOP)
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
             if not _is_in_epoch(query) or time.monotonic() >= deadline:
                 self._end_query()
@@ -233,7 +251,64 @@ class SparkJob(SupervisedJob):
             self._status.published = epoch
 
     def _is_committed(self, epoch: int) -> bool:
-        return (self._folder.checkpoint / "commits" / str(epoch)).exists()
+        return (self._folder.checkpoint / "commits" / str(self._batch(epoch))).exists()
+
+    def _batch(self, epoch: int) -> int:
+        """What Spark calls an epoch."""
+        return epoch - self._folder.first_epoch
+
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
+        level = level_of_state(self._plan, uid, name)
+        stored = self._stored(self._newest_committed() if epoch is None else epoch)
+        return view_of(stored.hosts(self._plan, level), uid, name, stored.batch + self._folder.first_epoch)
+
+    def _newest_committed(self) -> int | None:
+        return max(self._committed(), default=None)
+
+    def _committed(self) -> list[int]:
+        """The epochs that are retained."""
+        commits = self._folder.checkpoint / "commits"
+        names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
+        return sorted(int(name) + self._folder.first_epoch for name in names if name.isdigit())
+
+    def _stored(self, epoch: int | None) -> StoredEpoch:
+        known = self._committed()
+        if epoch not in known or self._spark is None:
+            raise JobError.not_retained(self.name, epoch, known)
+        return StoredEpoch(self._spark, self._folder.checkpoint, self._batch(epoch))
+
+    def _save(self, path: Path) -> Savepoint:
+        if self._is_temporary and not self._folder.path.exists():
+            raise SavepointError.not_kept(self.name, path)
+        self._wait_until_published(path)
+        epoch = self._epoch_to_save(path)
+        stored = self._stored(epoch)
+        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
+        shipped = self._shipped
+        if shipped is None or not Path(shipped.file).exists():
+            shipped = ShippedJob.of(self._plan, self._folder, uuid.uuid4().hex)
+        try:
+            return take(path, what, lambda folder: stored.write_parts(shipped, folder))
+        finally:
+            if shipped is not self._shipped:
+                shipped.remove()
+
+    def _epoch_to_save(self, path: Path) -> int:
+        """The newest epoch that is committed and published, or where they are not aligned the next one that is."""
+        if self._settings.unaligned_ms is None:
+            return max(epoch for epoch in self._committed() if epoch <= self.status().published)
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            before = self.status().aligned_epoch
+            self.request_aligned_epoch()
+            while self.status().aligned_epoch == before and self._thread.is_alive():
+                time.sleep(_POLL_S)
+        status = self.status()
+        aligned = status.aligned_epoch
+        while aligned > self.status().published and self._thread.is_alive():
+            time.sleep(_POLL_S)
+        if aligned < 0 or aligned not in self._committed() or (status.epoch > aligned and not self._thread.is_alive()):
+            raise SavepointError.failed(path, "rows are in flight, and the job has ended")
+        return aligned
 
     def release(self) -> None:
         if self._shipped is not None:

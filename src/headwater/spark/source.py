@@ -24,7 +24,7 @@ from headwater.runtime.outlet import Routed
 from headwater.runtime.payload import EpochFacts, encode_report
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.step import ROW_SCHEMA
 
 _ARROW = pa.schema([pa.field("subtask", pa.int32()), pa.field("payload", pa.binary())])
@@ -76,18 +76,24 @@ class JobReader(DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         with marked():
-            return offsets.first_offset(self._job.plan(), self._read_plan.clock)
+            return offsets.first_offset(self._job.plan(), self._read_plan.clock, self._job.origin)
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
         with marked():
             plan = self._read_plan
-            if self._job.is_stop_requested():
+            if self._job.is_requested(Request.STOP):
                 return start
             job = self._job.plan()
             marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"], {})
-            unaligned = self._unaligned(start)
             return offsets.next_offset(
-                job, start, plan.clock, plan.max_rows, plan.targets, marks=marks, unaligned=unaligned
+                job,
+                start,
+                plan.clock,
+                plan.max_rows,
+                plan.targets,
+                marks=marks,
+                unaligned=self._unaligned(start),
+                drains=self._job.is_requested(Request.DRAIN),
             )
 
     def _unaligned(self, start: Offset) -> Unaligned | None:
@@ -95,7 +101,7 @@ class JobReader(DataSourceStreamReader):
         if target_ms is None:
             return None
         backlog = BacklogFile(Path(self._job.outbox), unaligned=True).read(start["epoch"], 0.0)
-        return Unaligned(target_ms, backlog, self._job.is_aligned_epoch_requested())
+        return Unaligned(target_ms, backlog, self._job.is_requested(Request.ALIGNED_EPOCH))
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with marked():
