@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headwater.plan.levels import JobPlan
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.steps import OnStep, ignore_steps
+
+if TYPE_CHECKING:
+    from headwater.runtime.checkpoints.listing import Checkpoints
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Settings:
     job_dir: Path | None
     """None for a job of which nothing is to survive."""
     checkpoint_interval_ms: int
+    checkpoints_retained: int
     max_rows_per_epoch: int
     bounded: bool
     on_step: OnStep = ignore_steps
@@ -78,6 +82,9 @@ class Job(Protocol):
 
     def status(self) -> JobStatus:
         """Where the job stands."""
+
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now; for jobs on Spark."""
 
 
 class Engine(Protocol):

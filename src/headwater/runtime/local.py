@@ -10,8 +10,10 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from headwater.connectors.contract import Positions
+from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import Marks
@@ -130,6 +132,12 @@ class LocalJob(SupervisedJob):
             raise
         self._cluster.close()
         return state
+
+    def checkpoints(self) -> NoReturn:
+        raise JobError.not_supported(
+            "a job on the local engine keeps its state in memory and has no checkpoints to list",
+            "run it on Spark with a job_dir",
+        )
 
     def _recover(self) -> None:
         """Go back to what is committed: new places over its state, and its epochs published."""
