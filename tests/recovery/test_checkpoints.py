@@ -15,8 +15,8 @@ import pytest
 import totals_job
 
 import headwater as hw
-from headwater.runtime.checkpoints.files import CheckpointFiles
 from headwater.runtime.checkpoints.history import History
+from headwater.runtime.checkpoints.note import JobNote
 from headwater.runtime.checkpoints.rewind import begin_rewind
 
 if TYPE_CHECKING:
@@ -259,9 +259,17 @@ def test_an_offset_that_is_lost_is_taken_from_the_history(job_dir: Path) -> None
 def test_epochs_that_sinks_have_are_not_planned_anew(job_dir: Path) -> None:
     truncate(job_dir / "checkpoint" / "offsets" / "5")
     (job_dir / "epochs.jsonl").unlink()
-    with pytest.raises(hw.JobError, match=r"epoch 5 cannot be computed again: .*offsets/5 cannot be read"):
+    with pytest.raises(hw.JobError, match=r"epoch 5 cannot be computed again as it was: .*offsets/5 cannot be read"):
         hw.checkpoints(job_dir).rewind(3)
     assert not (job_dir / "rewind.json").exists()
+
+
+def test_a_checkpoint_that_is_older_than_what_sinks_have_is_refused(
+    folder: Path, job_dir: Path, log: Path, spark: SparkSession
+) -> None:
+    JobNote.read(job_dir).files().cut(2)
+    with pytest.raises(hw.JobError, match=r"epoch 3 cannot be computed again as it was: .*offsets/3 .* up to 5"):
+        totals_job.build(folder, log=log, spark=spark).run(bounded=True)
 
 
 def test_taken_back_job_computes_again_from_the_same_offsets_and_publishes_nothing_twice(
@@ -294,7 +302,8 @@ def test_taken_back_job_computes_again_from_the_same_offsets_and_publishes_nothi
     assert retained == list(range(retained[0], 8))
     assert retained[0] > 1, "those before them are gone"
 
-    begin_rewind(job_dir, CheckpointFiles(job_dir / "checkpoint", 2, 2), 6, {})  # as if it was killed then
+    note = JobNote.read(job_dir)
+    begin_rewind(note, note.files(), 6, {})  # as if it was killed then
     assert hw.checkpoints(job_dir).latest.epoch == 6
     again = totals_job.build(folder, log=log, spark=spark).run(bounded=True)
     assert (again.status().state, totals_job.published(folder)) == ("finished", expected)

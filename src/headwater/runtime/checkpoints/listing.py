@@ -10,12 +10,11 @@ from typing import Any
 
 from headwater.errors import JobError
 from headwater.runtime.checkpoints import history, text
-from headwater.runtime.checkpoints.files import CheckpointFiles, Damage
+from headwater.runtime.checkpoints.files import Damage
 from headwater.runtime.checkpoints.history import Line, read_history
-from headwater.runtime.checkpoints.rewind import begin_rewind, finish_rewind, rewound_to, sizes_of
-from headwater.runtime.folder import CHECKPOINT, OUTBOX, JobFolder
-from headwater.runtime.outbox import Outbox
-from headwater.runtime.steps import ignore_steps
+from headwater.runtime.checkpoints.note import JobNote
+from headwater.runtime.checkpoints.rewind import begin_rewind, finish_rewind, lost_plan, rewound_to
+from headwater.runtime.folder import JobFolder
 
 
 @dataclass(frozen=True)
@@ -66,22 +65,20 @@ class Checkpoints:
 
     def __init__(self, job_dir: Path) -> None:
         self.job_dir = job_dir
-        self._files = CheckpointFiles(job_dir / CHECKPOINT, *sizes_of(job_dir))
+        self._job = JobNote.read(job_dir)
+        self._files = self._job.files()
         self._history = read_history(job_dir / history.FILE)
-        self._batches: dict[int, int] = {}
         self._found: dict[int, Checkpoint] = {}
-        published = Outbox(job_dir / OUTBOX, {}, ignore_steps).published
+        published = self._job.outbox().published
         damaged: dict[int, Damage] = {}
         last = rewound_to(job_dir)
-        shift = _epoch_of_batch_0(self._files)
         for batch in self._files.committed():
-            epoch = batch + shift
-            if last is not None and batch > last:
+            epoch = batch + self._job.first_epoch
+            if last is not None and epoch > last:
                 break
-            self._batches[epoch] = batch
             try:
                 self._files.check(batch, whole=False)
-                self._found[epoch] = self._checkpoint(batch, published)
+                self._found[epoch] = self._checkpoint(epoch, published)
             except Damage as damage:
                 damaged[epoch] = damage
         # What cannot be used before the oldest that can is what Spark is about to remove.
@@ -124,7 +121,7 @@ class Checkpoints:
         """Read all of a checkpoint and compare it with its checksums; damage is raised, with the way out."""
         self[epoch]
         try:
-            self._files.check(self._batches[epoch], whole=True)
+            self._files.check(self._batch(epoch), whole=True)
         except Damage as damage:
             raise self._error(epoch, damage) from None
 
@@ -139,15 +136,19 @@ class Checkpoints:
             finish_rewind(self.job_dir)
             now = Checkpoints(self.job_dir)
             now.check(epoch)
-            begin_rewind(self.job_dir, now._files, now._batches[epoch], now._history)
+            begin_rewind(now._job, now._files, epoch, now._history)
             finish_rewind(self.job_dir)
             return now[epoch]
         finally:
             folder.close()
 
-    def _checkpoint(self, batch: int, published: int) -> Checkpoint:
+    def _batch(self, epoch: int) -> int:
+        """What Spark calls an epoch."""
+        return epoch - self._job.first_epoch
+
+    def _checkpoint(self, epoch: int, published: int) -> Checkpoint:
+        batch = self._batch(epoch)
         offset = self._files.offset(batch)
-        epoch = offset["epoch"] - 1
         line: Line = self._history.get(epoch, {})
         return Checkpoint(
             job_dir=self.job_dir,
@@ -173,7 +174,7 @@ class Checkpoints:
         for epoch in sorted(self._found, reverse=True):
             if epoch < before:
                 try:
-                    self._files.check(self._batches[epoch], whole=True)
+                    self._files.check(self._batch(epoch), whole=True)
                 except Damage:
                     continue
                 return epoch
@@ -187,7 +188,8 @@ def checkpoints(job_dir: str | os.PathLike[str]) -> Checkpoints:
 
 def damage_of_newest(job_dir: Path, *, whole: bool) -> JobError | None:
     """Why a job cannot go on from where it is, with the way out; None when nothing is wrong with its newest checkpoint."""
-    files = CheckpointFiles(job_dir / CHECKPOINT, *sizes_of(job_dir))
+    job = JobNote.read(job_dir)
+    files = job.files()
     logged, committed = files.logged(), files.committed()
     newest = logged[-1] if logged else -1
     try:
@@ -197,15 +199,5 @@ def damage_of_newest(job_dir: Path, *, whole: bool) -> JobError | None:
             newest = committed[-1]
             files.check(newest, whole=whole)
     except Damage as damage:
-        return Checkpoints(job_dir)._error(newest + _epoch_of_batch_0(files), damage)
-    return None
-
-
-def _epoch_of_batch_0(files: CheckpointFiles) -> int:
-    """Epochs go on counting in a job that began with the state of another one; Spark's batches start from 0."""
-    for batch in files.logged():
-        try:
-            return int(files.offset(batch)["epoch"]) - 1 - batch
-        except Damage:  # any other batch tells it too
-            continue
-    return 0
+        return Checkpoints(job_dir)._error(newest + job.first_epoch, damage)
+    return lost_plan(job, files)

@@ -15,21 +15,18 @@ from headwater.durable import sync_folder, write_atomically
 from headwater.errors import JobError
 from headwater.runtime.checkpoints.files import CheckpointFiles, Damage
 from headwater.runtime.checkpoints.history import Line
+from headwater.runtime.checkpoints.note import JobNote
 from headwater.runtime.checkpoints.replay import PlannedEpoch, Replay
 from headwater.runtime.folder import CHECKPOINT, OUTBOX
 from headwater.runtime.offsets import Offset
-from headwater.runtime.outbox import Outbox
-from headwater.runtime.steps import ignore_steps
 
 FILE = "rewind.json"
 
 
-def begin_rewind(job_dir: Path, files: CheckpointFiles, batch: int, history: dict[int, Line]) -> None:
+def begin_rewind(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int, Line]) -> None:
     """Decide it: note where to go back to and what was planned after that. The caller holds the folder's lock."""
-    epoch = files.offset(batch)["epoch"] - 1
-    replay = _replay(job_dir, files, batch, epoch, history)
-    content = {"batch": batch, "epoch": epoch, **replay.content()}
-    write_atomically(job_dir / FILE, json.dumps(content).encode())
+    content = {"epoch": epoch, **_replay(job, files, epoch, history).content()}
+    write_atomically(job.job_dir / FILE, json.dumps(content).encode())
 
 
 def finish_rewind(job_dir: Path) -> None:
@@ -37,29 +34,32 @@ def finish_rewind(job_dir: Path) -> None:
     note = _read(job_dir)
     if note is None:
         return
-    files = CheckpointFiles(job_dir / CHECKPOINT, *sizes_of(job_dir))
-    files.cut(note["batch"])
+    job = JobNote.read(job_dir)
+    job.files().cut(note["epoch"] - job.first_epoch)
     Replay.of(note).write(job_dir / OUTBOX)
     (job_dir / FILE).unlink()
     sync_folder(job_dir)
 
 
 def rewound_to(job_dir: Path) -> int | None:
-    """The batch after which everything is about to be removed; None when no rewind is under way."""
+    """The epoch after which everything is about to be removed; None when no rewind is under way."""
     note = _read(job_dir)
-    return None if note is None else int(note["batch"])
+    return None if note is None else int(note["epoch"])
 
 
-def sizes_of(job_dir: Path) -> tuple[int, int]:
-    """The number of levels and the parallelism of the job in a folder."""
-    path = job_dir / "job.json"
-    try:
-        shape = json.loads(path.read_text())["shape"]
-        return max((step["level"] for step in shape["steps"].values()), default=0), int(shape["parallelism"])
-    except FileNotFoundError:
-        raise JobError.no_job(str(job_dir)) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise JobError.corrupt(str(path), str(error)) from None
+def lost_plan(job: JobNote, files: CheckpointFiles) -> JobError | None:
+    """Why epochs that sinks have cannot be computed again, where the checkpoint is behind the outbox without a rewind."""
+    published, replay = job.outbox().published, Replay.read(job.job_dir / OUTBOX)
+    last = max(files.logged(), default=-1) + job.first_epoch
+    for epoch in range(last + 1, published + 1):
+        if epoch not in replay.epochs:
+            return _offsets_lost(job, epoch, published)
+    return None
+
+
+def _offsets_lost(job: JobNote, epoch: int, published: int) -> JobError:
+    file = job.job_dir / CHECKPOINT / "offsets" / str(epoch - job.first_epoch)
+    return JobError.offsets_lost(str(file), epoch, published)
 
 
 def _read(job_dir: Path) -> dict[str, Any] | None:
@@ -73,11 +73,10 @@ def _read(job_dir: Path) -> dict[str, Any] | None:
     return note
 
 
-def _replay(job_dir: Path, files: CheckpointFiles, batch: int, epoch: int, history: dict[int, Line]) -> Replay:
+def _replay(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int, Line]) -> Replay:
     """What was planned after an epoch, from the log, or from an earlier rewind that has not been caught up with."""
-    outbox = Outbox(job_dir / OUTBOX, {}, ignore_steps)
-    earlier = Replay.read(job_dir / OUTBOX)
-    batches = {epoch + number - batch: number for number in files.logged() if number > batch}
+    outbox, earlier = job.outbox(), Replay.read(job.job_dir / OUTBOX)
+    batches = {job.first_epoch + number: number for number in files.logged()}
     committed = set(files.committed())
     found: dict[int, PlannedEpoch] = {}
     is_whole = True
@@ -94,7 +93,7 @@ def _replay(job_dir: Path, files: CheckpointFiles, batch: int, epoch: int, histo
         if offset is not None:
             found[later] = PlannedEpoch(offset, counts and is_whole)
         elif later <= outbox.published:
-            raise JobError.offsets_lost(str(job_dir / CHECKPOINT / "offsets" / str(number)), later, outbox.published)
+            raise _offsets_lost(job, later, outbox.published)
         else:  # no sink has it, so it may be planned anew, and what comes after it
             break
     return Replay(found)
