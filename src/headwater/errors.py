@@ -270,6 +270,14 @@ class JobError(HeadwaterError):
         )
 
     @classmethod
+    def cut_elsewhere(cls, folder: str, epoch: int, unaligned: int) -> JobError:
+        return cls(
+            f"job folder {folder} cannot go back to epoch {epoch}: epoch {unaligned} is unaligned and sinks have its rows; how "
+            f"many of them wait for the next epoch depends on measured time, so they would not be the same again; "
+            f"choose epoch {unaligned - 1} or later"
+        )
+
+    @classmethod
     def offsets_lost(cls, file: str, epoch: int, published: int) -> JobError:
         return cls(
             f"epoch {epoch} cannot be computed again as it was: {file} cannot be read, its content is nowhere else, and sinks "

@@ -264,6 +264,20 @@ def test_epochs_that_sinks_have_are_not_planned_anew(job_dir: Path) -> None:
     assert not (job_dir / "rewind.json").exists()
 
 
+def test_unaligned_epochs_that_sinks_have_are_not_cut_elsewhere(job_dir: Path) -> None:
+    """As if epochs 4 and 5 had been unaligned."""
+    for batch in (4, 5):
+        path = job_dir / "checkpoint" / "offsets" / str(batch)
+        *head, offset = path.read_text().splitlines()
+        path.write_text("\n".join([*head, json.dumps({**json.loads(offset), "unaligned_ms": 1000})]))
+        path.with_name(f".{batch}.crc").unlink()
+    with pytest.raises(
+        hw.JobError, match=r"cannot go back to epoch 2: epoch 5 is unaligned .* choose epoch 4 or later"
+    ):
+        hw.checkpoints(job_dir).rewind(2)
+    assert hw.checkpoints(job_dir).rewind(4).epoch == 4
+
+
 def test_a_checkpoint_that_is_older_than_what_sinks_have_is_refused(
     folder: Path, job_dir: Path, log: Path, spark: SparkSession
 ) -> None:

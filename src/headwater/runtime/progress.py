@@ -57,12 +57,19 @@ def marks_of(reports: Iterable[dict[str, Any]]) -> Marks:
     return marks
 
 
+def backlog_of(reports: Iterable[dict[str, Any]]) -> float:
+    """The most work that waits at a step on a subtask, in epochs: its rows in flight of its budget."""
+    steps = [counters for one in reports for counters in one["steps"].values() if "in_flight" in counters]
+    return max((counters["in_flight"] / counters["budget"] for counters in steps), default=0.0)
+
+
 def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any]]) -> None:
     """Add an epoch's counters to the job's status; a step's watermark is the lowest of its subtasks."""
     reports = list(reports)
     status.epoch = epoch
     status.positions = positions_of(reports)
     lowest: dict[str, int] = {}
+    in_flight: dict[str, int] = {}
     states: dict[str, dict[str, int]] = {}
     for one in reports:
         for uid, counters in one["steps"].items():
@@ -70,6 +77,7 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
             total["rows_in"] += counters["rows_in"]
             total["rows_out"] += counters["rows_out"]
             total["late_dropped"] += counters.get("late_dropped", 0)
+            in_flight[uid] = in_flight.get(uid, 0) + counters.get("in_flight", 0)
             lowest[uid] = min(lowest.get(uid, counters["watermark_ms"]), counters["watermark_ms"])
             entries = states.setdefault(uid, {})
             for name, count in counters["state"].items():
@@ -78,7 +86,11 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
         total = status.steps[uid]
         total["watermark_ms"] = max(total["watermark_ms"], watermark_ms)  # a source without rows says nothing new
         total["state"] = states[uid]
+        total["in_flight"] = in_flight[uid]
+    if not any(in_flight.values()):
+        status.aligned_epoch = epoch
 
 
 def _fresh_counters() -> dict[str, Any]:
-    return {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "watermark_ms": MIN_TIMESTAMP, "state": {}}
+    counts = {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "in_flight": 0}
+    return {**counts, "watermark_ms": MIN_TIMESTAMP, "state": {}}

@@ -43,6 +43,8 @@ class SupervisedJob(ABC):
         self._draining = threading.Event()
         self._last_savepoint: Path | None = None
         self._savepoint_error: Exception | None = None
+        self._wants_aligned = threading.Event()
+        self._stops_aligned = threading.Event()
         self._error: Exception | None = None
         self._file = restarts
         self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
@@ -59,7 +61,13 @@ class SupervisedJob(ABC):
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
         self._last_savepoint = None if savepoint is None else new_folder(Path(savepoint))
-        (self._draining if drain else self._stopping).set()
+        if drain:
+            self._draining.set()
+        elif savepoint is not None and self._settings.unaligned_ms is not None:
+            self._stops_aligned.set()
+            self.request_aligned_epoch()
+        else:
+            self._stopping.set()
         self._thread.join()
         if self._savepoint_error is not None:
             raise self._savepoint_error
@@ -69,6 +77,19 @@ class SupervisedJob(ABC):
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
         return self._save(new_folder(Path(path))).path
+
+    def _reach_alignment(self) -> None:
+        """Called when an epoch that was to leave nothing in flight has done so, before the next one is planned."""
+        self._wants_aligned.clear()
+        if self._stops_aligned.is_set():
+            self._stopping.set()
+
+    def request_aligned_epoch(self) -> None:
+        """Let the next epoch that is planned leave nothing in flight; `status().aligned_epoch` tells when one has.
+
+        It reads nothing and takes as long as what is in flight takes. Where epochs are aligned, the next one is as ever.
+        """
+        self._wants_aligned.set()
 
     def status(self) -> JobStatus:
         with self._lock:

@@ -18,6 +18,7 @@ from headwater.errors import HeadwaterError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import offsets, progress
 from headwater.runtime.alignment import MarksFile
+from headwater.runtime.backpressure import BacklogFile
 from headwater.runtime.checkpoints.history import History
 from headwater.runtime.checkpoints.listing import Checkpoints, damage_of_newest
 from headwater.runtime.checkpoints.replay import Replay
@@ -32,9 +33,9 @@ from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
-from headwater.spark.failures import unwrap
+from headwater.spark.failures import marked, unwrap
 from headwater.spark.session import RETAINED_BATCHES, job_session, local_session
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import StoredEpoch
@@ -111,6 +112,7 @@ class SparkJob(SupervisedJob):
             node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
         self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, folder.first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
+        self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
         self._replay = Replay.read(self._folder.outbox)
         self._outbox.recover(lambda epoch: self._is_committed(epoch) or self._replay.was_committed(epoch))
         with self._lock:
@@ -143,12 +145,14 @@ class SparkJob(SupervisedJob):
         self._spark = spark = job_session(self._session, plan.parallelism, config)
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
+        if self._wants_aligned.is_set():
+            shipped.request(Request.ALIGNED_EPOCH)
         if settings.bounded and self._targets is None:
             self._targets = offsets.end_positions(plan)
         name = f"headwater_{self._folder.job_id}"
-        spark.dataSource.register(
-            source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, self._targets, settings.clock))
-        )
+        most, unaligned_ms = settings.max_rows_per_epoch, settings.unaligned_ms
+        read_plan = ReadPlan(shipped, most, self._targets, settings.clock, unaligned_ms)
+        spark.dataSource.register(source_class(name, read_plan))
         stream = spark.readStream.format(name).load()
         for level in range(1, plan.depth + 1):
             stream = stream.groupBy("subtask").transformWithState(
@@ -164,7 +168,7 @@ class SparkJob(SupervisedJob):
         )
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
-        """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
+        """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
         on_step, epoch = self._settings.on_step, self._folder.first_epoch + batch
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
@@ -174,12 +178,30 @@ class SparkJob(SupervisedJob):
         end = any(one.get("end", False) for one in reports)
         facts = {"end": end, "positions": progress.positions_of(reports)}
         self._marks.write(epoch, progress.marks_of(reports))
+        self._note_backlog(epoch, progress.backlog_of(reports))
         self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
         on_step(EpochStep.MANIFEST, epoch)
         self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
         self._replay.remove_when_done(self._folder.outbox, epoch)
+        if self._settings.publishes_early and epoch > self._outbox.published:
+            with marked():
+                self._hand_over(epoch)
         with self._lock:
             progress.update_status(self._status, epoch, reports)
+
+    def request_aligned_epoch(self) -> None:
+        super().request_aligned_epoch()
+        if self._shipped is not None:
+            self._shipped.request(Request.ALIGNED_EPOCH)
+
+    def _note_backlog(self, epoch: int, backlog: float) -> None:
+        self._backlog.write(epoch, backlog)
+        if not backlog and self._wants_aligned.is_set():
+            assert self._shipped is not None
+            self._reach_alignment()
+            self._shipped.withdraw(Request.ALIGNED_EPOCH)
+            if self._stopping.is_set():
+                self._shipped.request(Request.STOP)
 
     def _wait_for_room(self, epoch: int) -> None:
         with self._published:
@@ -201,19 +223,19 @@ class SparkJob(SupervisedJob):
             raise JobError.engine_failed(self.name, repr(error)) from error
 
     def _watch(self, query: StreamingQuery) -> str:
-        """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
+        """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
         deadline = None
         while query.isActive:
             self._publish_committed()
             if self._has_ended():
                 return "finished"
             assert self._shipped is not None
-            if self._draining.is_set() and not self._shipped.is_drain_requested():
-                self._shipped.request_drain()
+            if self._draining.is_set():
+                self._shipped.request(Request.DRAIN)
             if not self._stopping.wait(_POLL_S):
                 continue
             if deadline is None:
-                self._shipped.request_stop()
+                self._shipped.request(Request.STOP)
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
             if not _is_in_epoch(query) or time.monotonic() >= deadline:
                 self._end_query()
@@ -249,11 +271,16 @@ class SparkJob(SupervisedJob):
             if not self._is_committed(epoch):
                 return
             self._settings.on_step(EpochStep.COMMITTED, epoch)
-            self._outbox.publish(epoch)
-            with self._lock:
-                self._status.published = epoch
+            if not self._settings.publishes_early:
+                self._hand_over(epoch)
+            self._outbox.close(epoch)
             with self._published:
                 self._published.notify_all()
+
+    def _hand_over(self, epoch: int) -> None:
+        self._outbox.hand_over(epoch)
+        with self._lock:
+            self._status.published = epoch
 
     def _is_committed(self, epoch: int) -> bool:
         return (self._folder.checkpoint / "commits" / str(self._batch(epoch))).exists()
@@ -286,7 +313,7 @@ class SparkJob(SupervisedJob):
         if self._is_temporary and not self._folder.path.exists():
             raise SavepointError.not_kept(self.name, path)
         self._wait_until_published(path)
-        epoch = self._outbox.published
+        epoch = self._epoch_to_save(path)
         stored = self._stored(epoch)
         what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
         shipped = self._shipped
@@ -297,6 +324,23 @@ class SparkJob(SupervisedJob):
         finally:
             if shipped is not self._shipped:
                 shipped.remove()
+
+    def _epoch_to_save(self, path: Path) -> int:
+        """The newest epoch that is committed and published, or where they are not aligned the next one that is."""
+        if self._settings.unaligned_ms is None:
+            return max(epoch for epoch in self._committed() if epoch <= self.status().published)
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            before = self.status().aligned_epoch
+            self.request_aligned_epoch()
+            while self.status().aligned_epoch == before and self._thread.is_alive():
+                time.sleep(_POLL_S)
+        status = self.status()
+        aligned = status.aligned_epoch
+        while aligned > self.status().published and self._thread.is_alive():
+            time.sleep(_POLL_S)
+        if aligned < 0 or aligned not in self._committed() or (status.epoch > aligned and not self._thread.is_alive()):
+            raise SavepointError.failed(path, "rows are in flight, and the job has ended")
+        return aligned
 
     def release(self) -> None:
         if self._shipped is not None:

@@ -96,7 +96,18 @@ def _replay(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int,
             raise _offsets_lost(job, later, outbox.published)
         else:  # no sink has it, so it may be planned anew, and what comes after it
             break
+    _check_cuts(job, epoch, found, max([outbox.published, *(e for e, one in found.items() if one.committed)]))
     return Replay(found)
+
+
+def _check_cuts(job: JobNote, epoch: int, found: dict[int, PlannedEpoch], last: int) -> None:
+    """Refuse to compute again, up to the last epoch whose rows are given, unaligned epochs that may be cut elsewhere.
+
+    The first one has the budget that is stored in the checkpoint. What it measures decides about the next one.
+    """
+    unaligned = [later for later in range(epoch + 2, last + 1) if found[later].offset.get("unaligned_ms") is not None]
+    if unaligned:
+        raise JobError.cut_elsewhere(str(job.job_dir), epoch, unaligned[-1])
 
 
 def _logged(files: CheckpointFiles, batch: int) -> Offset | None:
