@@ -10,12 +10,16 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwater.durable import append_line
 from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint, new_folder
+
+if TYPE_CHECKING:
+    from headwater.runtime.checkpoints.listing import Checkpoints
 
 _SHOWN_RESTARTS = 100
 """How many of the newest reasons a status holds; a job folder keeps them all."""
@@ -90,6 +94,10 @@ class SupervisedJob(ABC):
     def status(self) -> JobStatus:
         with self._lock:
             return copy.deepcopy(self._status)
+
+    @abstractmethod
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now."""
 
     @abstractmethod
     def _attempt(self, *, again: bool) -> str:

@@ -19,6 +19,10 @@ from headwater.plan.levels import JobPlan
 from headwater.runtime import offsets, progress
 from headwater.runtime.alignment import MarksFile
 from headwater.runtime.backpressure import BacklogFile
+from headwater.runtime.checkpoints.history import History
+from headwater.runtime.checkpoints.listing import Checkpoints, damage_of_newest
+from headwater.runtime.checkpoints.replay import Replay
+from headwater.runtime.checkpoints.rewind import finish_rewind
 from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
@@ -30,7 +34,7 @@ from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 from headwater.spark.failures import marked, unwrap
-from headwater.spark.session import job_session, local_session
+from headwater.spark.session import RETAINED_BATCHES, job_session, local_session
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
@@ -42,6 +46,8 @@ _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
 _POLL_S = 0.02
 """How often the publisher looks for a commit; well below what an epoch takes."""
+_UNREADABLE = ("CANNOT_LOAD_STATE_STORE", "ChecksumException", "Checksum error")
+"""What Spark says when it cannot read stored state or its logs."""
 
 
 class SparkEngine:
@@ -70,6 +76,7 @@ class SparkJob(SupervisedJob):
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
         self._shipped: ShippedJob | None = None
+        self._history = History(self._folder.path)
         self._targets: dict[str, Positions] | None = None
         self._giving_up = threading.Event()
         self._published = threading.Condition()
@@ -79,6 +86,7 @@ class SparkJob(SupervisedJob):
         for source in self._plan.sources():
             source.source.check(source.schema)
         self._folder.claim(self._plan, self._settings.origin)
+        finish_rewind(self._folder.path)
         self._status.restarts = read_reasons(self._folder.restarts)
         try:
             self._begin(again=False)
@@ -86,6 +94,9 @@ class SparkJob(SupervisedJob):
             self._folder.give_back()
             raise
         super().start()
+
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(self._folder.path)
 
     def _begin(self, *, again: bool) -> None:
         """Open the sinks, publish what was left behind, and start a query unless there is nothing left to do."""
@@ -102,26 +113,36 @@ class SparkJob(SupervisedJob):
         self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, folder.first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
         self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
-        self._outbox.recover(self._is_committed)
+        self._replay = Replay.read(self._folder.outbox)
+        self._outbox.recover(lambda epoch: self._is_committed(epoch) or self._replay.was_committed(epoch))
         with self._lock:
             self._status.epoch = self._status.published = self._outbox.published
         if not self._is_finished(again=again):
+            damage = damage_of_newest(self._folder.path, whole=False)
+            if damage is not None:
+                raise damage
             self._query = self._start_query()
 
     def _is_finished(self, *, again: bool) -> bool:
         """Whether the input has ended. What came after that is for another job, unless it came while this one ran."""
-        done = self._outbox.progress
-        if not done["end"]:
+        if not self._has_ended():
             return False
+        done = self._outbox.progress
         if not again and any(offsets.end_positions(self._plan)[uid] != at for uid, at in done["positions"].items()):
             raise JobError.finished(str(self._folder.path), done["epoch"])
         return True
+
+    def _has_ended(self) -> bool:
+        """Whether the last epoch is published, and committed too: a job that was taken back computes it again."""
+        done = self._outbox.progress
+        return bool(done["end"]) and self._is_committed(done["epoch"])
 
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
         if self._session is None:
             self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
-        self._spark = spark = job_session(self._session, plan.parallelism, settings.spark_config)
+        config = {**settings.spark_config, RETAINED_BATCHES: str(settings.checkpoints_retained)}
+        self._spark = spark = job_session(self._session, plan.parallelism, config)
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
         if self._wants_aligned.is_set():
@@ -151,6 +172,7 @@ class SparkJob(SupervisedJob):
         on_step, epoch = self._settings.on_step, self._folder.first_epoch + batch
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
+        began = time.monotonic()
         reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
         on_step(EpochStep.STAGED, epoch)
         end = any(one.get("end", False) for one in reports)
@@ -159,7 +181,9 @@ class SparkJob(SupervisedJob):
         self._note_backlog(epoch, progress.backlog_of(reports))
         self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
         on_step(EpochStep.MANIFEST, epoch)
-        if self._settings.publishes_early:
+        self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
+        self._replay.remove_when_done(self._folder.outbox, epoch)
+        if self._settings.publishes_early and epoch > self._outbox.published:
             with marked():
                 self._hand_over(epoch)
         with self._lock:
@@ -203,7 +227,7 @@ class SparkJob(SupervisedJob):
         deadline = None
         while query.isActive:
             self._publish_committed()
-            if self._outbox.progress["end"]:
+            if self._has_ended():
                 return "finished"
             assert self._shipped is not None
             if self._draining.is_set():
@@ -220,8 +244,16 @@ class SparkJob(SupervisedJob):
         self._publish_committed()
         failure = query.exception()
         if failure is not None:
-            raise unwrap(self.name, failure)
-        return "finished" if self._outbox.progress["end"] else "stopped"
+            raise self._explained(failure)
+        return "finished" if self._has_ended() else "stopped"
+
+    def _explained(self, failure: Exception) -> HeadwaterError:
+        """What made the query fail; if Spark could not read a checkpoint, which file of it and what to do."""
+        if any(mark in str(failure) for mark in _UNREADABLE):
+            damage = damage_of_newest(self._folder.path, whole=True)
+            if damage is not None:
+                return damage
+        return unwrap(self.name, failure)
 
     def _end_query(self) -> None:
         """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""
@@ -313,6 +345,7 @@ class SparkJob(SupervisedJob):
     def release(self) -> None:
         if self._shipped is not None:
             self._shipped.remove()
+        self._history.close()
         self._folder.close()
         if self._is_temporary:
             shutil.rmtree(self._folder.path, ignore_errors=True)

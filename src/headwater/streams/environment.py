@@ -48,6 +48,7 @@ class Environment:
         job_dir: str | os.PathLike[str] | None = None,
         parallelism: int = 2,
         checkpoint_interval: Duration = "1 s",
+        checkpoints_retained: int = 100,
         engine: str = "spark",
         spark: Any = None,
         spark_config: dict[str, str] | None = None,
@@ -60,7 +61,8 @@ class Environment:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
-        each source gives to one epoch. `restart` says what to do when the running job fails: one of `hw.restart`, of
+        each source gives to one epoch. So many of the newest checkpoints are retained as `checkpoints_retained` says, and
+        `hw.checkpoints` lists them. `restart` says what to do when the running job fails: one of `hw.restart`, of
         which `none()` is the default.
 
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
@@ -90,6 +92,13 @@ class Environment:
             raise GraphError.bad_argument(
                 "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
             )
+        if checkpoints_retained < 2:
+            raise GraphError.bad_argument(
+                "environment",
+                "retains at least 2 checkpoints: the one before the newest is needed until the newest is complete",
+                checkpoints_retained,
+                "raise checkpoints_retained",
+            )
         if restart is not None and not isinstance(restart, RestartStrategy):
             raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
         if checkpointing not in _MODES:
@@ -104,7 +113,7 @@ class Environment:
         self._unaligned_ms = _unaligned_ms(self._interval_ms, unaligned=unaligned)
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
-        self._max_rows = max_rows_per_epoch
+        self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
         self._restart = none() if restart is None else restart
         self._publishes_early = checkpointing == "at_least_once"
 
@@ -280,6 +289,7 @@ class Environment:
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,
+            checkpoints_retained=self._retained,
             max_rows_per_epoch=self._max_rows,
             bounded=bounded,
             unaligned_ms=self._unaligned_ms,
