@@ -13,11 +13,11 @@ from typing import Any
 from headwater.runtime.inflight import FIRST_BUDGET, GROWTH
 from headwater.runtime.notes import EpochNote
 
-_FEW, _MANY = 0.5, 2.0
+_FEW, _MANY = 0.5, 4.0
 """Epochs of work that may wait at a step on a subtask: up to the first sources read more, beyond the second nothing.
 
-In between they go on as they are. Two epochs keep the slowest subtask at work while the sources pause, and a savepoint
-does not wait for more than these and what one epoch read too much.
+In between they go on as they are. So many epochs let a burst pass without a pause that all subtasks would feel, and a
+savepoint waits for no more than these and what one epoch read too much.
 """
 
 Pace = dict[str, Any]
