@@ -260,8 +260,23 @@ class JobError(HeadwaterError):
 
     @classmethod
     def corrupt(cls, path: str, problem: str) -> JobError:
-        return cls(
+        return JobFolderDamaged(
             f"{path} cannot be read: {problem}; restore it from a copy of the job folder, or start in an empty job_dir"
+        )
+
+    @classmethod
+    def corrupt_checkpoint(cls, path: str, problem: str) -> JobError:
+        return JobFolderDamaged(
+            f"{path} cannot be read: {problem}; restore the file from a copy, or go back to an earlier checkpoint: "
+            f"hw.checkpoints(job_dir).rewind(epoch)"
+        )
+
+    @classmethod
+    def disk_full(cls, job: str, folder: str, free_bytes: int, message: str) -> JobError:
+        return cls(
+            f"job {job!r} stopped: no space left on device; the disk of the job folder {folder} has {free_bytes:,} bytes free; "
+            f"make room there, or where the outputs and Spark's local files are; nothing is lost, and the job goes on from "
+            f"its last committed epoch when it is started again; {message}"
         )
 
     @classmethod
@@ -271,6 +286,10 @@ class JobError(HeadwaterError):
     @classmethod
     def not_supported(cls, what: str, action: str) -> JobError:
         return cls(f"{what}; {action}")
+
+
+class JobFolderDamaged(JobError):
+    """A file of the job folder that is not what was written. A start again does not mend it, so there is none."""
 
 
 class PublishError(HeadwaterError):

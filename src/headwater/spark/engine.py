@@ -120,13 +120,16 @@ class SparkJob(SupervisedJob):
                 LevelProcessor(shipped, level), ROW_SCHEMA, "append", "none"
             )
         interval_ms = 0 if settings.bounded else settings.checkpoint_interval_ms
-        return (
+        query = (
             stream.writeStream.foreachBatch(self._handle_epoch)
             .queryName(f"{self.name}-{run_id[:8]}")
             .option("checkpointLocation", self._folder.checkpoint.as_uri())
             .trigger(processingTime=f"{interval_ms} milliseconds")
-            .start()
         )
+        try:
+            return query.start()
+        except Exception as error:
+            raise unwrap(self.name, error, self._folder) from error
 
     def _handle_epoch(self, output: DataFrame, epoch: int) -> None:
         """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
@@ -160,7 +163,7 @@ class SparkJob(SupervisedJob):
         except HeadwaterError:
             raise
         except Exception as error:
-            raise JobError.engine_failed(self.name, repr(error)) from error
+            raise unwrap(self.name, error, self._folder) from error
 
     def _watch(self, query: StreamingQuery) -> str:
         """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
@@ -182,7 +185,7 @@ class SparkJob(SupervisedJob):
         self._publish_committed()
         failure = query.exception()
         if failure is not None:
-            raise unwrap(self.name, failure)
+            raise unwrap(self.name, failure, self._folder)
         return "finished" if self._outbox.progress["end"] else "stopped"
 
     def _end_query(self) -> None:

@@ -9,12 +9,21 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyspark.errors import PySparkException
+
 from headwater.errors import HeadwaterError, JobError, UserCodeError
+from headwater.runtime.folder import JobFolder
+from headwater.spark.damage import damaged_file
 
 _MARK = "headwater-error:"
+_DISK_FULL = "No space left on device"
+"""As the operating system says it, to Java and to Python."""
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+"""Java ends with the first of a chain of errors; it tells the most."""
 _LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
 
 
@@ -36,11 +45,12 @@ def marked() -> Iterator[None]:
         raise TaskFailure(f"{error}\n{_MARK}{line}") from None
 
 
-def unwrap(job: str, error: Exception) -> HeadwaterError:
-    """The error of ours inside one of Spark's, or Spark's own as a job's failure."""
-    found = _LINE.search(str(error))
+def unwrap(job: str, error: Exception, folder: JobFolder) -> HeadwaterError:
+    """The error of ours inside one of Spark's; or Spark's own as a job's failure, with the file or the disk it is about."""
+    said = str(error) if isinstance(error, PySparkException) else f"{type(error).__name__}: {error}"
+    found = _LINE.search(said)
     if found is None:
-        return JobError.engine_failed(job, str(error))
+        return _of_the_engine(job, said, folder)
     facts = json.loads(base64.b64decode(found.group(1)))
     if "user" in facts:
         return UserCodeError(*facts["user"])
@@ -48,6 +58,16 @@ def unwrap(job: str, error: Exception) -> HeadwaterError:
     made: HeadwaterError = cls.__new__(cls)
     Exception.__init__(made, facts["text"])
     return made
+
+
+def _of_the_engine(job: str, said: str, folder: JobFolder) -> JobError:
+    if _DISK_FULL in said:
+        return JobError.disk_full(job, str(folder.path), shutil.disk_usage(folder.path).free, said)
+    damaged = damaged_file(folder.checkpoint, said)
+    if damaged is not None:
+        return JobError.corrupt_checkpoint(str(damaged[0]), damaged[1])
+    causes = _CAUSE.findall(said)
+    return JobError.engine_failed(job, "\n".join([*causes[-1:], said]))
 
 
 def _all(error: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:
