@@ -45,11 +45,12 @@ class Feed:
     def _run(self) -> None:
         try:
             while not self._ending.wait(_TICK_S):
-                self._append()
+                self.append()
         except Exception as error:  # handed to whoever ends the feed
             self._error = error
 
-    def _append(self) -> None:
+    def append(self) -> None:
+        """Append the next portion."""
         orders, payments = self._events.tick(self._certain_watermark())
         for partition in range(ORDER_PARTITIONS):
             part = [order for order in orders if partition_of(order) == partition]

@@ -66,7 +66,7 @@ class Orders(hw.KeyedProcessFunction):
 
 def build(folder: Path, disk: Path, **settings: Any) -> hw.Environment:
     """The job over FOLDER/log, with its job folder and outputs in DISK."""
-    env = hw.Environment("chaos", job_dir=disk / "job", max_rows_per_epoch=2_000, **settings)
+    env = hw.Environment("chaos", job_dir=disk / "job", **{"max_rows_per_epoch": 2_000, **settings})
     by_time = hw.Watermarks.bounded("ts", f"{BOUND_MS} ms")
     orders = env.source(hw.connectors.log(folder / "log", "orders"), ORDER, by_time, name="orders")
     payments = env.source(hw.connectors.log(folder / "log", "payments"), PAYMENT, by_time, name="payments")

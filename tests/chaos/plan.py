@@ -39,16 +39,15 @@ class Plan:
         """`kills` kills, of which a fifth are of the driver, among other faults. Every kind of fault is there once."""
         chance = random.Random(seed)
         drivers = max(1, kills // 5)
-        variants = [chance.choice((Act.DRIVER, Act.DRIVER, Act.DRIVER_PYTHON, Act.DRIVER_JVM)) for _ in range(drivers)]
-        variants[-1] = Act.DRIVER
+        variants = [DRIVER_KILLS[number % len(DRIVER_KILLS)] for number in range(drivers - 1)]
         rest = kills - drivers
         below = [Act.EXECUTOR] * (rest // 2) + [Act.WORKER] * (rest - rest // 2)
         faults = (
             [Act.DISK_FULL] * max(1, kills // 25) + [Act.STALLED] * max(1, kills // 8) + [Act.GHOST] * (kills // 20)
         )
-        middle = [*variants[:-1], *below, *faults]
+        middle = [*variants, *below, *faults]
         chance.shuffle(middle)
-        acts = [*middle, variants[-1]]
+        acts = [*middle, Act.DRIVER]
         downs = [at for at, act in enumerate(acts) if act is Act.DRIVER]
         for at in sorted(chance.sample(downs, min(len(downs), max(1, kills // 20))), reverse=True):
             acts.insert(at + 1, Act.DAMAGED)

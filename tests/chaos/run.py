@@ -90,7 +90,8 @@ def chaos(folder: Path, kills: int, seed: int, tell: Callable[[str], None], move
             doubled=sum(one.doubled.total() for one in found.values()),
             seconds=round(time.monotonic() - began, 1),
         )
-        tell(f"on disk: {disk.used_mb():.0f} MB; restarts inside a driver: {dict(job.restarts)}")
+        tell("rows of the outputs: " + ", ".join(f"{name} {one.rows:,}" for name, one in found.items()))
+        tell(f"{disk.used_mb():.0f} MB on disk; why drivers started the job again: {dict(job.restarts)}")
         wrong = {name: one for name, one in found.items() if not one.is_none}
         for name, one in wrong.items():
             tell(f"{name}: lost {list(one.lost.items())[:5]}, doubled {list(one.doubled.items())[:5]}")
