@@ -248,8 +248,21 @@ class JobError(HeadwaterError):
         facts = "; ".join(differences)
         return cls(
             f"job folder {folder} was written by a program of another shape: {facts}; "
-            f"run the old program, or start the new one in an empty job_dir"
+            f"run the old program, or take a savepoint with it and start the new one from that: env.run(from_=...)"
         )
+
+    @classmethod
+    def has_a_job(cls, folder: str, savepoint: str) -> JobError:
+        return cls(
+            f"job folder {folder} holds a job that was not started from the savepoint {savepoint}; to go on from the savepoint "
+            f"use a new job_dir, to go on with the job leave from_ out"
+        )
+
+    @classmethod
+    def not_retained(cls, job: str, epoch: int | None, known: list[int]) -> JobError:
+        wanted = "a committed epoch" if epoch is None else f"epoch {epoch}"
+        kept = f"epochs {known[0]} to {known[-1]}" if known else "none yet"
+        return cls(f"job {job!r} does not have {wanted} any more or yet; it has {kept}; ask for one of these")
 
     @classmethod
     def finished(cls, folder: str, epoch: int) -> JobError:
@@ -318,6 +331,13 @@ class PublishError(HeadwaterError):
         return cls(
             f"sink {sink!r}: folder {folder} holds the output of another run ({owner}, this one is {job_id}); "
             f"use an empty folder, or start with the job_dir that wrote it"
+        )
+
+    @classmethod
+    def published_after(cls, sink: str, folder: str, epoch: int, name: str) -> PublishError:
+        return cls(
+            f"sink {sink!r}: folder {folder} has output from after the savepoint, which is of epoch {epoch} ({name} is the "
+            f"first such file); its rows would come twice: write to another folder, or remove those files first"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +10,8 @@ from typing import Any, Protocol
 from headwater.plan.levels import JobPlan
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.offsets import Clock, wall_clock
+from headwater.runtime.saved.origin import Origin
+from headwater.runtime.state_view import StateView
 from headwater.runtime.steps import OnStep, ignore_steps
 
 
@@ -25,6 +28,8 @@ class Settings:
     clock: Clock = wall_clock
     restart: RestartStrategy = field(default_factory=none)
     restart_time: RestartTime = field(default_factory=MachineTime)
+    origin: Origin | None = None
+    """The savepoint to go on from."""
     spark: Any = None
     """A SparkSession of the user's, for the Spark engine."""
     spark_config: dict[str, str] = field(default_factory=dict)
@@ -73,8 +78,18 @@ class Job(Protocol):
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job has ended; raises what it failed with. False when the timeout (seconds) came first."""
 
-    def stop(self) -> None:
-        """Stop after what is committed is published; the job can be started again from there."""
+    def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
+        """Stop after what is committed is published; the job can be started again from there.
+
+        With `savepoint` the state at the end is saved in that folder, which is returned. With `drain` the input ends
+        where it is, so that event time goes to its end and everything fires first; not for a job that is to go on later.
+        """
+
+    def savepoint(self, path: str | os.PathLike[str]) -> Path:
+        """Save the newest published epoch in a new folder, which is returned. The job does not wait for it."""
+
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
+        """A state of a step as it was at the newest committed epoch, or at an earlier one that is retained."""
 
     def status(self) -> JobStatus:
         """Where the job stands."""

@@ -11,6 +11,7 @@ from typing import Any
 from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
+from headwater.runtime.saved.origin import Origin
 
 _FORMAT = 1
 
@@ -33,25 +34,41 @@ class JobFolder:
             raise JobError.folder_in_use(str(self.path)) from None
         self.job_id = ""
         self.resumed = False
+        self.origin: Origin | None = None
 
-    def claim(self, plan: JobPlan) -> None:
-        """Take the folder for a plan: note the plan in a new folder, compare it in an old one."""
+    @property
+    def first_epoch(self) -> int:
+        """The number of the job's first epoch; Spark counts its batches from 0."""
+        return 0 if self.origin is None else self.origin.epoch + 1
+
+    def claim(self, plan: JobPlan, origin: Origin | None = None) -> None:
+        """Take the folder for a plan: note the plan and the origin in a new folder, compare them in an old one."""
         shape = shape_of(plan)
         file = self.path / "job.json"
         if not file.exists():
-            self.job_id = uuid.uuid4().hex
+            self.job_id, self.origin = uuid.uuid4().hex, origin
             content = {"format": _FORMAT, "job": plan.graph.name, "id": self.job_id, "shape": shape}
+            if origin is not None:
+                content["origin"] = origin.to_json()
             write_atomically(file, json.dumps(content, indent=2, sort_keys=True).encode())
             return
         try:
             known = json.loads(file.read_text())
             self.job_id = known["id"]
+            self.origin = Origin.from_json(known["origin"]) if "origin" in known else None
             differences = _differences(known["shape"], json.loads(json.dumps(shape)))
         except (ValueError, KeyError, TypeError) as error:
             raise JobError.corrupt(str(file), str(error)) from None
+        if origin is not None and (self.origin is None or self.origin.digest != origin.digest):
+            raise JobError.has_a_job(str(self.path), origin.path)
         if differences:
             raise JobError.other_program(str(self.path), differences)
         self.resumed = True
+
+    def give_back(self) -> None:
+        """Forget the job of a folder that was new when it was claimed and in which nothing was committed."""
+        if not self.resumed and not (self.checkpoint / "commits").exists():
+            (self.path / "job.json").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let another process have the folder."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
 from headwater.connectors.contract import Positions
+from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import Marks
@@ -20,7 +23,12 @@ from headwater.runtime.engine import Settings
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.runtime.outbox import Outbox, stage
 from headwater.runtime.outlet import Routed
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.saved.files import Savepoint
+from headwater.runtime.saved.origin import Origin, begin
+from headwater.runtime.saved.taking import Epoch, take, write_part
 from headwater.runtime.split import SplitHost
+from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob
 from headwater.state import changelog
@@ -32,9 +40,9 @@ Stores = dict[tuple[int, int], changelog.MemoryRecordStore]
 class LocalCluster:
     """Every subtask of every level, called in turn, over in-memory changelogs."""
 
-    def __init__(self, plan: JobPlan, stores: Stores | None = None) -> None:
+    def __init__(self, plan: JobPlan, stores: Stores | None = None, origin: Origin | None = None) -> None:
         """With the stores of a cluster that is given up, one that goes on from what is committed there."""
-        self.plan = plan
+        self.plan, self._origin = plan, origin
         places = [(level, subtask) for level in range(1, plan.depth + 1) for subtask in range(plan.parallelism)]
         self.hosts = {place: LevelHost(plan, *place) for place in places}
         self.stores = stores or {place: changelog.MemoryRecordStore() for place in places}
@@ -73,6 +81,8 @@ class LocalCluster:
             for subtask, received in inputs.items():
                 host, records = self.hosts[level, subtask], changelog.PendingRecords(self.stores[level, subtask])
                 head = changelog.catch_up(host, records, f"level {level}, subtask {subtask}")
+                if head is None:
+                    begin(host, self.plan, (level, subtask), self._origin)
                 host.token = None
                 outcome = host.run(received)
                 changelog.append(host, records, head, f"local-{0 if head is None else head.sequence}")
@@ -103,8 +113,13 @@ class LocalJob(SupervisedJob):
         super().__init__(plan.graph.name, settings)
         self._plan = plan
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
-        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step)
-        self._cluster = LocalCluster(plan)
+        self._job_id = uuid.uuid4().hex
+        origin = settings.origin
+        first = 0 if origin is None else origin.epoch + 1
+        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, first)
+        self._cluster = LocalCluster(plan, origin=origin)
+        self._committed = threading.Lock()
+        """Held while an epoch is committed and published, so that who has it sees a published epoch."""
         self._targets: dict[str, Positions] | None = None
         self._offset: offsets.Offset | None = None
         self._marks: Marks = {}
@@ -112,12 +127,16 @@ class LocalJob(SupervisedJob):
     def start(self) -> None:
         for source in self._plan.sources():
             source.source.check(source.schema)
-        self._open_sinks(resumed=False)
+        origin = self._settings.origin
+        if origin is not None:
+            for node in self._plan.sinks():
+                node.sink.take_over(self._plan.graph.uid(node), self._job_id, origin.job_id, origin.epoch)
+        self._open_sinks(resumed=origin is not None)
         super().start()
 
     def _open_sinks(self, *, resumed: bool) -> None:
         for node in self._plan.sinks():
-            node.sink.open(self._plan.graph.uid(node), f"local-{self.name}", node.schema, resumed=resumed)
+            node.sink.open(self._plan.graph.uid(node), self._job_id, node.schema, resumed=resumed)
 
     def _attempt(self, *, again: bool) -> str:
         if again:
@@ -133,7 +152,7 @@ class LocalJob(SupervisedJob):
 
     def _recover(self) -> None:
         """Go back to what is committed: new places over its state, and its epochs published."""
-        self._cluster = LocalCluster(self._plan, self._cluster.stores)
+        self._cluster = LocalCluster(self._plan, self._cluster.stores, self._settings.origin)
         self._open_sinks(resumed=True)
         self._outbox.recover(lambda epoch: self._offset is not None and epoch < self._offset["epoch"])
         with self._lock:
@@ -147,10 +166,13 @@ class LocalJob(SupervisedJob):
         if settings.bounded and self._targets is None:
             self._targets = offsets.end_positions(plan)
         if self._offset is None:
-            self._offset = offsets.first_offset(plan, settings.clock)
+            self._offset = offsets.first_offset(plan, settings.clock, settings.origin)
         while not self._stopping.is_set():
             before, most = self._offset, settings.max_rows_per_epoch
-            after = offsets.next_offset(plan, before, settings.clock, most, self._targets, marks=self._marks)
+            drains = self._draining.is_set()
+            after = offsets.next_offset(
+                plan, before, settings.clock, most, self._targets, marks=self._marks, drains=drains
+            )
             if after is before:
                 return "finished"
             self._run_epoch(before, after)
@@ -180,12 +202,38 @@ class LocalJob(SupervisedJob):
         manifest_facts = {"end": end["end"], "positions": end["positions"]}
         self._outbox.write_manifest(facts.epoch, progress.staged_files(reports), manifest_facts)
         on_step(EpochStep.MANIFEST, facts.epoch)
-        self._cluster.commit()
-        self._offset, self._marks = end, marks
-        with self._lock:
-            progress.update_status(self._status, facts.epoch, reports)
-            self._status.positions = end["positions"]
-        on_step(EpochStep.COMMITTED, facts.epoch)
-        self._outbox.publish(facts.epoch)
+        with self._committed:
+            self._cluster.commit()
+            self._offset, self._marks = end, marks
+            with self._lock:
+                progress.update_status(self._status, facts.epoch, reports)
+                self._status.positions = end["positions"]
+            on_step(EpochStep.COMMITTED, facts.epoch)
+            self._outbox.publish(facts.epoch)
         with self._lock:
             self._status.published = facts.epoch
+
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
+        level = level_of_state(self._plan, uid, name)
+        newest, _, hosts = self._newest()
+        if newest < 0 or epoch not in (None, newest):
+            raise JobError.not_retained(self.name, epoch, [newest] if newest >= 0 else [])
+        return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, newest)
+
+    def _save(self, path: Path) -> Savepoint:
+        self._wait_until_published(path)
+        epoch, offset, hosts = self._newest()
+        if offset["epoch"] != epoch + 1:
+            raise SavepointError.failed(path, f"epoch {epoch + 1} is committed and could not be published")
+        what = Epoch(self._plan, self._job_id, epoch, offset)
+        return take(path, what, lambda folder: [write_part(h, self._plan, p[1], folder) for p, h in hosts.items()])
+
+    def _newest(self) -> tuple[int, offsets.Offset, dict[tuple[int, int], LevelHost]]:
+        """The newest published epoch: its number, its offset, and copies of all places."""
+        with self._committed:
+            epoch, offset = self._outbox.published, self._offset
+            stores = {place: store.copy() for place, store in self._cluster.stores.items()}
+        hosts = {place: LevelHost(self._plan, *place) for place in stores}
+        for place, host in hosts.items():
+            changelog.catch_up(host, stores[place], f"level {place[0]}, subtask {place[1]}")
+        return epoch, offset or {}, hosts

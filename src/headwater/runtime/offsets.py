@@ -19,6 +19,7 @@ from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
 from headwater.runtime.alignment import Marks, Stand, held_back, merged
 from headwater.runtime.payload import EpochFacts
+from headwater.runtime.saved.origin import Origin
 
 Offset = dict[str, Any]
 
@@ -46,8 +47,8 @@ def wall_clock(epoch: int) -> int:  # noqa: ARG001
     return time.time_ns() // 1_000_000
 
 
-def first_offset(plan: JobPlan, clock: Clock) -> Offset:
-    """The offset before the first epoch, which is epoch 0."""
+def first_offset(plan: JobPlan, clock: Clock, origin: Origin | None = None) -> Offset:
+    """The offset before the first epoch, which is epoch 0 or the one after that of the origin."""
     now_ms = clock(-1)
     positions = {plan.graph.uid(node): node.source.earliest() for node in plan.sources()}
     active_ms = {
@@ -56,7 +57,8 @@ def first_offset(plan: JobPlan, clock: Clock) -> Offset:
         if node.watermarks.idle_ms is not None and (uid := plan.graph.uid(node))
     }
     times = {"started_ms": now_ms, "now_ms": now_ms, "active_ms": active_ms, "marks": {}}
-    return {"epoch": 0, "end": False, "positions": positions, **times}
+    first = {"epoch": 0, "end": False, "positions": positions, **times}
+    return first if origin is None else origin.offset(first)
 
 
 def next_offset(
@@ -67,13 +69,22 @@ def next_offset(
     targets: dict[str, Positions] | None,
     *,
     marks: Marks | None = None,
+    drains: bool = False,
 ) -> Offset:
     """The offset of the next epoch. At the end of input the offset stays as it is.
 
-    `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before.
+    `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before. When the job
+    `drains`, its input ends where it is.
     """
     if start["end"]:
         return start
+    if drains:
+        return {
+            **start,
+            "epoch": start["epoch"] + 1,
+            "end": True,
+            "now_ms": max(clock(start["epoch"]), start["now_ms"]),
+        }
     now_ms = max(clock(start["epoch"]), start["now_ms"])
     reached_ms = merged(plan, start.get("marks", {}), marks or {})
     inputs = [_input(plan, node, start, now_ms, targets) for node in plan.sources()]

@@ -47,10 +47,11 @@ def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str
 class Outbox:
     """The driver's side: manifests, publication in the order of epochs, recovery."""
 
-    def __init__(self, folder: Path, sinks: dict[str, Sink], on_step: OnStep) -> None:
+    def __init__(self, folder: Path, sinks: dict[str, Sink], on_step: OnStep, first_epoch: int = 0) -> None:
+        """`first_epoch` is the job's first one; those before it are another job's, and published."""
         self._folder, self._sinks, self._on_step = folder, sinks, on_step
         self._progress_file = folder / "published.json"
-        self.progress: dict[str, Any] = {"epoch": -1, "end": False, "positions": {}}
+        self.progress: dict[str, Any] = {"epoch": first_epoch - 1, "end": False, "positions": {}}
         if self._progress_file.exists():
             self.progress = _read_json(self._progress_file)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import os
 import threading
+import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from pathlib import Path
@@ -13,9 +15,14 @@ from pathlib import Path
 from headwater.durable import append_line
 from headwater.errors import JobError, JobFolderDamaged
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.saved.files import Savepoint, new_folder
 
 _SHOWN_RESTARTS = 100
 """How many of the newest reasons a status holds; a job folder keeps them all."""
+_FIRST_EPOCH_S = 60
+"""How long a savepoint waits for a job that has just been started."""
+_POLL_S = 0.02
 _MESSAGE_CHARACTERS = 4000
 """Enough for a user's traceback; Spark's own errors can be much longer."""
 
@@ -30,6 +37,9 @@ class SupervisedJob(ABC):
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._draining = threading.Event()
+        self._last_savepoint: Path | None = None
+        self._savepoint_error: Exception | None = None
         self._error: Exception | None = None
         self._file = restarts
         self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
@@ -44,9 +54,18 @@ class SupervisedJob(ABC):
             raise self._error
         return not self._thread.is_alive()
 
-    def stop(self) -> None:
-        self._stopping.set()
+    def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
+        self._last_savepoint = None if savepoint is None else new_folder(Path(savepoint))
+        (self._draining if drain else self._stopping).set()
         self._thread.join()
+        if self._savepoint_error is not None:
+            raise self._savepoint_error
+        if self._last_savepoint is not None and self._error is not None:
+            raise self._error
+        return self._last_savepoint
+
+    def savepoint(self, path: str | os.PathLike[str]) -> Path:
+        return self._save(new_folder(Path(path))).path
 
     def status(self) -> JobStatus:
         with self._lock:
@@ -56,6 +75,18 @@ class SupervisedJob(ABC):
     def _attempt(self, *, again: bool) -> str:
         """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
 
+    def _wait_until_published(self, path: Path) -> None:
+        """Wait for the first epoch that can be saved, as long as the job is on its way to it."""
+        deadline = time.monotonic() + _FIRST_EPOCH_S
+        while self.status().published < 0:
+            if not self._thread.is_alive() or time.monotonic() > deadline or self._thread is threading.current_thread():
+                raise SavepointError.nothing_committed(self.name, path)
+            time.sleep(_POLL_S)
+
+    @abstractmethod
+    def _save(self, path: Path) -> Savepoint:
+        """Write the newest published epoch into a new folder."""
+
     @abstractmethod
     def release(self) -> None:
         """Let go of what all attempts share."""
@@ -63,6 +94,7 @@ class SupervisedJob(ABC):
     def _run(self) -> None:
         try:
             state, error = self._attempts(), None
+            self._save_last()
         except Exception as raised:  # handed to whoever waits
             state, error = "failed", raised
         finally:
@@ -72,6 +104,14 @@ class SupervisedJob(ABC):
             self._status.state = state
             if error is not None:
                 self._status.error = "\n".join([str(error), *getattr(error, "__notes__", ())])
+
+    def _save_last(self) -> None:
+        """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
+        if self._last_savepoint is not None:
+            try:
+                self._save(self._last_savepoint)
+            except Exception as error:
+                self._savepoint_error = error
 
     def _attempts(self) -> str:
         """Attempt after attempt, until one comes to its end, the job is stopped, or the strategy gives up."""

@@ -22,6 +22,10 @@ from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
 from headwater.runtime.payload import decode_report
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.saved.files import Savepoint
+from headwater.runtime.saved.taking import Epoch, take
+from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 from headwater.spark.failures import unwrap
@@ -29,6 +33,7 @@ from headwater.spark.session import job_session, local_session
 from headwater.spark.shipped import ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
+from headwater.spark.stored import StoredEpoch
 
 _MAX_UNPUBLISHED = 8
 """Epochs that may wait for a slow sink before the pipeline waits too."""
@@ -61,6 +66,7 @@ class SparkJob(SupervisedJob):
         self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{name}-")))
         super().__init__(name, settings, self._folder.restarts)
         self._session: SparkSession | None = None
+        self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
         self._shipped: ShippedJob | None = None
         self._targets: dict[str, Positions] | None = None
@@ -71,9 +77,13 @@ class SparkJob(SupervisedJob):
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
         for source in self._plan.sources():
             source.source.check(source.schema)
-        self._folder.claim(self._plan)
+        self._folder.claim(self._plan, self._settings.origin)
         self._status.restarts = read_reasons(self._folder.restarts)
-        self._begin(again=False)
+        try:
+            self._begin(again=False)
+        except BaseException:
+            self._folder.give_back()
+            raise
         super().start()
 
     def _begin(self, *, again: bool) -> None:
@@ -81,10 +91,14 @@ class SparkJob(SupervisedJob):
         plan = self._plan
         self._query = None
         self._giving_up.clear()
+        folder, origin = self._folder, self._folder.origin
         for node in plan.sinks():
-            resumed = again or self._folder.resumed
-            node.sink.open(plan.graph.uid(node), self._folder.job_id, node.schema, resumed=resumed)
-        self._outbox = Outbox(self._folder.outbox, plan.sinks_by_uid(), self._settings.on_step)
+            uid = plan.graph.uid(node)
+            if origin is not None:
+                node.sink.take_over(uid, folder.job_id, origin.job_id, origin.epoch)
+            resumed = again or folder.resumed or origin is not None
+            node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
+        self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, folder.first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
         self._outbox.recover(self._is_committed)
         with self._lock:
@@ -105,9 +119,9 @@ class SparkJob(SupervisedJob):
         plan, settings = self._plan, self._settings
         if self._session is None:
             self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
-        spark = job_session(self._session, plan.parallelism, settings.spark_config)
+        self._spark = spark = job_session(self._session, plan.parallelism, settings.spark_config)
         run_id = uuid.uuid4().hex
-        self._shipped = shipped = ShippedJob.of(plan, self._folder.job_id, run_id, self._folder.outbox)
+        self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
         if settings.bounded and self._targets is None:
             self._targets = offsets.end_positions(plan)
         name = f"headwater_{self._folder.job_id}"
@@ -131,9 +145,9 @@ class SparkJob(SupervisedJob):
         except Exception as error:
             raise unwrap(self.name, error, self._folder) from error
 
-    def _handle_epoch(self, output: DataFrame, epoch: int) -> None:
+    def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
-        on_step = self._settings.on_step
+        on_step, epoch = self._settings.on_step, self._folder.first_epoch + batch
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
         reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
@@ -172,9 +186,11 @@ class SparkJob(SupervisedJob):
             self._publish_committed()
             if self._outbox.progress["end"]:
                 return "finished"
+            assert self._shipped is not None
+            if self._draining.is_set() and not self._shipped.is_drain_requested():
+                self._shipped.request_drain()
             if not self._stopping.wait(_POLL_S):
                 continue
-            assert self._shipped is not None
             if deadline is None:
                 self._shipped.request_stop()
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
@@ -211,7 +227,47 @@ class SparkJob(SupervisedJob):
                 self._published.notify_all()
 
     def _is_committed(self, epoch: int) -> bool:
-        return (self._folder.checkpoint / "commits" / str(epoch)).exists()
+        return (self._folder.checkpoint / "commits" / str(self._batch(epoch))).exists()
+
+    def _batch(self, epoch: int) -> int:
+        """What Spark calls an epoch."""
+        return epoch - self._folder.first_epoch
+
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
+        level = level_of_state(self._plan, uid, name)
+        stored = self._stored(self._newest_committed() if epoch is None else epoch)
+        return view_of(stored.hosts(self._plan, level), uid, name, stored.batch + self._folder.first_epoch)
+
+    def _newest_committed(self) -> int | None:
+        return max(self._committed(), default=None)
+
+    def _committed(self) -> list[int]:
+        """The epochs that are retained."""
+        commits = self._folder.checkpoint / "commits"
+        names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
+        return sorted(int(name) + self._folder.first_epoch for name in names if name.isdigit())
+
+    def _stored(self, epoch: int | None) -> StoredEpoch:
+        known = self._committed()
+        if epoch not in known or self._spark is None:
+            raise JobError.not_retained(self.name, epoch, known)
+        return StoredEpoch(self._spark, self._folder.checkpoint, self._batch(epoch))
+
+    def _save(self, path: Path) -> Savepoint:
+        if self._is_temporary and not self._folder.path.exists():
+            raise SavepointError.not_kept(self.name, path)
+        self._wait_until_published(path)
+        epoch = self._outbox.published
+        stored = self._stored(epoch)
+        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
+        shipped = self._shipped
+        if shipped is None or not Path(shipped.file).exists():
+            shipped = ShippedJob.of(self._plan, self._folder, uuid.uuid4().hex)
+        try:
+            return take(path, what, lambda folder: stored.write_parts(shipped, folder))
+        finally:
+            if shipped is not self._shipped:
+                shipped.remove()
 
     def release(self) -> None:
         if self._shipped is not None:

@@ -12,7 +12,9 @@ from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.closing import close_all
+from headwater.runtime.folder import JobFolder
 from headwater.runtime.host import LevelHost
+from headwater.runtime.saved.origin import Origin
 from headwater.runtime.split import SplitHost
 
 
@@ -46,13 +48,15 @@ class ShippedJob:
     parallelism: int
     file: str
     digest: str
+    origin: Origin | None
 
     @classmethod
-    def of(cls, plan: JobPlan, job_id: str, run_id: str, outbox: Path) -> ShippedJob:
+    def of(cls, plan: JobPlan, folder: JobFolder, run_id: str) -> ShippedJob:
         pickled = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
-        file = outbox / f"plan-{run_id}.pickle"
+        file = folder.outbox / f"plan-{run_id}.pickle"
         write_atomically(file, pickled)
-        return cls(job_id, run_id, str(outbox), plan.parallelism, str(file), hashlib.sha256(pickled).hexdigest())
+        digest = hashlib.sha256(pickled).hexdigest()
+        return cls(folder.job_id, run_id, str(folder.outbox), plan.parallelism, str(file), digest, folder.origin)
 
     def request_stop(self) -> None:
         """Let the source plan no further epoch; it runs in another process, so the word is a file."""
@@ -62,10 +66,21 @@ class ShippedJob:
         """Whether no further epoch is wanted."""
         return self._stop_file().exists()
 
+    def request_drain(self) -> None:
+        """Let the input end where it is."""
+        self._drain_file().touch()
+
+    def is_drain_requested(self) -> bool:
+        """Whether the input is to end where it is."""
+        return self._drain_file().exists()
+
     def remove(self) -> None:
         """Remove the run's files after it."""
-        Path(self.file).unlink(missing_ok=True)
-        self._stop_file().unlink(missing_ok=True)
+        for file in (Path(self.file), self._stop_file(), self._drain_file()):
+            file.unlink(missing_ok=True)
+
+    def _drain_file(self) -> Path:
+        return Path(self.file).with_suffix(".drain")
 
     def _stop_file(self) -> Path:
         return Path(self.file).with_suffix(".stop")

@@ -74,7 +74,7 @@ class JobReader(DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         with marked():
-            return offsets.first_offset(self._job.plan(), self._read_plan.clock)
+            return offsets.first_offset(self._job.plan(), self._read_plan.clock, self._job.origin)
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
         with marked():
@@ -83,7 +83,8 @@ class JobReader(DataSourceStreamReader):
                 return start
             job = self._job.plan()
             marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"])
-            return offsets.next_offset(job, start, plan.clock, plan.max_rows, plan.targets, marks=marks)
+            drains = self._job.is_drain_requested()
+            return offsets.next_offset(job, start, plan.clock, plan.max_rows, plan.targets, marks=marks, drains=drains)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with marked():

@@ -208,6 +208,12 @@ class MemoryRecordStore:
     def remove(self, sequence: int) -> None:
         self._records.pop(sequence, None)
 
+    def copy(self) -> MemoryRecordStore:
+        """The same records in a store that stays as it is."""
+        other = MemoryRecordStore()
+        other._head, other._records = self._head, dict(self._records)
+        return other
+
 
 class PendingRecords:
     """What an epoch writes to a store, kept back until the epoch is committed; reads see what is committed."""

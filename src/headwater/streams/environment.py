@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,10 @@ from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
 from headwater.runtime.offsets import Clock, wall_clock
+from headwater.runtime.saved.files import Savepoint
+from headwater.runtime.saved.fitting import fit, require
+from headwater.runtime.saved.origin import Origin
+from headwater.runtime.saved.renaming import Renaming
 from headwater.runtime.steps import OnStep, ignore_steps
 from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
@@ -136,7 +140,7 @@ class Environment:
 
     def explain(self) -> str:
         """The levels the graph runs in, as text."""
-        return explain(self._plan(self.graph))
+        return explain(self.plan())
 
     def guarantees(self) -> list[PathGuarantee]:
         """For each source and each sink that its rows reach: how often they take effect there, and why."""
@@ -166,6 +170,9 @@ class Environment:
     def start(
         self,
         *,
+        from_: str | os.PathLike[str] | None = None,
+        allow_dropped_state: bool = False,
+        renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
@@ -173,31 +180,67 @@ class Environment:
     ) -> Job:
         """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends.
 
+        `from_` is a savepoint to go on from, in a new `job_dir`. State in it that the program has no place for is an error
+        unless `allow_dropped_state`; `renamed` maps old names to new ones: `{"step": "new", "step/state": "new",
+        "step/state.value.field": "new"}`. `hw.savepoint.check` tells beforehand what becomes of each state.
+
         `on_step` is told of every step of every epoch. For tests, `clock` gives processing time by epoch, and
         `restart_time` is the time that the restart strategy goes by.
         """
+        origin = self._origin(from_, renamed, allow_dropped_state=allow_dropped_state)
         return self._start(
-            self.graph, self._job_dir, bounded=bounded, on_step=on_step, clock=clock, restart_time=restart_time
+            self.graph,
+            self._job_dir,
+            bounded=bounded,
+            origin=origin,
+            on_step=on_step,
+            clock=clock,
+            restart_time=restart_time,
         )
 
     def run(
         self,
         *,
+        from_: str | os.PathLike[str] | None = None,
+        allow_dropped_state: bool = False,
+        renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
     ) -> Job:
         """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way)."""
-        job = self.start(bounded=bounded, on_step=on_step, clock=clock, restart_time=restart_time)
+        job = self.start(
+            from_=from_,
+            allow_dropped_state=allow_dropped_state,
+            renamed=renamed,
+            bounded=bounded,
+            on_step=on_step,
+            clock=clock,
+            restart_time=restart_time,
+        )
         try:
             job.wait()
         except KeyboardInterrupt:
             job.stop()
         return job
 
+    def plan(self) -> JobPlan:
+        """The job as the engines run it."""
+        return self._plan(self.graph)
+
     def _plan(self, graph: Graph) -> JobPlan:
         return plan_job(graph, self._parallelism, self._key_groups)
+
+    def _origin(
+        self, path: str | os.PathLike[str] | None, renamed: Mapping[str, str] | None, *, allow_dropped_state: bool
+    ) -> Origin | None:
+        """The savepoint to go on from, after a check that the program can."""
+        if path is None:
+            return None
+        savepoint, renaming = Savepoint.open(Path(path)), Renaming.of(renamed)
+        require(savepoint, fit(savepoint, self.plan(), renaming), allow_dropped_state=allow_dropped_state)
+        return Origin.of(savepoint, renaming)
 
     def _start(
         self,
@@ -205,6 +248,7 @@ class Environment:
         job_dir: Path | None,
         *,
         bounded: bool | None,
+        origin: Origin | None = None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
@@ -228,6 +272,7 @@ class Environment:
             clock=clock,
             restart=self._restart,
             restart_time=restart_time or MachineTime(),
+            origin=origin,
             spark=self._spark,
             spark_config=self._spark_config,
         )
