@@ -193,11 +193,8 @@ def test_damaged_checkpoint_is_refused_by_the_name_of_the_file(
 
 
 def test_full_disk_is_named(tmp_path: Path) -> None:
-    from headwater.runtime.folder import JobFolder
     from headwater.spark.failures import unwrap
 
-    said = str(unwrap("sums", OSError(28, "No space left on device"), JobFolder(tmp_path / "job")))
-    assert said.startswith(
-        f"job 'sums' stopped: no space left on device; the disk of the job folder {tmp_path / 'job'} has"
-    )
+    said = str(unwrap("sums", OSError(28, "No space left on device"), tmp_path / "checkpoint"))
+    assert said.startswith(f"job 'sums' stopped: no space left on device; the disk of the job folder {tmp_path} has")
     assert "goes on from its last committed epoch" in said

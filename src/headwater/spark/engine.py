@@ -143,7 +143,7 @@ class SparkJob(SupervisedJob):
         try:
             return query.start()
         except Exception as error:
-            raise unwrap(self.name, error, self._folder) from error
+            raise unwrap(self.name, error, self._folder.checkpoint) from error
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
@@ -177,7 +177,7 @@ class SparkJob(SupervisedJob):
         except HeadwaterError:
             raise
         except Exception as error:
-            raise unwrap(self.name, error, self._folder) from error
+            raise unwrap(self.name, error, self._folder.checkpoint) from error
 
     def _watch(self, query: StreamingQuery) -> str:
         """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
@@ -201,7 +201,7 @@ class SparkJob(SupervisedJob):
         self._publish_committed()
         failure = query.exception()
         if failure is not None:
-            raise unwrap(self.name, failure, self._folder)
+            raise unwrap(self.name, failure, self._folder.checkpoint)
         return "finished" if self._outbox.progress["end"] else "stopped"
 
     def _end_query(self) -> None:

@@ -12,11 +12,11 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
-from headwater.runtime.folder import JobFolder
 from headwater.spark.damage import damaged_file
 
 _MARK = "headwater-error:"
@@ -45,12 +45,12 @@ def marked() -> Iterator[None]:
         raise TaskFailure(f"{error}\n{_MARK}{line}") from None
 
 
-def unwrap(job: str, error: Exception, folder: JobFolder) -> HeadwaterError:
+def unwrap(job: str, error: Exception, checkpoint: Path) -> HeadwaterError:
     """The error of ours inside one of Spark's; or Spark's own as a job's failure, with the file or the disk it is about."""
     said = str(error) if isinstance(error, PySparkException) else f"{type(error).__name__}: {error}"
     found = _LINE.search(said)
     if found is None:
-        return _of_the_engine(job, said, folder)
+        return _of_the_engine(job, said, checkpoint)
     facts = json.loads(base64.b64decode(found.group(1)))
     if "user" in facts:
         return UserCodeError(*facts["user"])
@@ -60,10 +60,11 @@ def unwrap(job: str, error: Exception, folder: JobFolder) -> HeadwaterError:
     return made
 
 
-def _of_the_engine(job: str, said: str, folder: JobFolder) -> JobError:
+def _of_the_engine(job: str, said: str, checkpoint: Path) -> JobError:
     if _DISK_FULL in said:
-        return JobError.disk_full(job, str(folder.path), shutil.disk_usage(folder.path).free, said)
-    damaged = damaged_file(folder.checkpoint, said)
+        folder = checkpoint.parent
+        return JobError.disk_full(job, str(folder), shutil.disk_usage(folder).free, said)
+    damaged = damaged_file(checkpoint, said)
     if damaged is not None:
         return JobError.corrupt_checkpoint(str(damaged[0]), damaged[1])
     causes = _CAUSE.findall(said)
