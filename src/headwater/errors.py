@@ -10,6 +10,9 @@ from __future__ import annotations
 class HeadwaterError(Exception):
     """The root of all errors raised by Headwater."""
 
+    is_final = False
+    """Whether a job that fails with it would fail again however often it is started in this process."""
+
 
 class DurationError(HeadwaterError, ValueError):
     """A duration that cannot be read."""
@@ -285,14 +288,6 @@ class JobError(HeadwaterError):
         )
 
     @classmethod
-    def disk_full(cls, job: str, folder: str, free_bytes: int, message: str) -> JobError:
-        return cls(
-            f"job {job!r} stopped: no space left on device; the disk of the job folder {folder} has {free_bytes:,} bytes free; "
-            f"make room there, or where the outputs and Spark's local files are; nothing is lost, and the job goes on from "
-            f"its last committed epoch when it is started again; {message}"
-        )
-
-    @classmethod
     def engine_failed(cls, job: str, message: str) -> JobError:
         return cls(f"job {job!r} stopped: {message}")
 
@@ -302,7 +297,9 @@ class JobError(HeadwaterError):
 
 
 class JobFolderDamaged(JobError):
-    """A file of the job folder that is not what was written. A start again does not mend it, so there is none."""
+    """A file of the job folder that is not what was written."""
+
+    is_final = True
 
 
 class PublishError(HeadwaterError):

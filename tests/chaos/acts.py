@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.chaos.damage import Damage
 from tests.chaos.disk import Disk
@@ -40,7 +41,7 @@ class Stage:
         elif act in (Act.STALLED, Act.GHOST):
             self._stall(act)
         else:
-            self._kill_below(act)
+            self._signal(signal.SIGKILL, "executors" if act is Act.EXECUTOR else "workers")
 
     def _wait_for_moment(self) -> None:
         """One time in three at once, in the middle of what the last act left; else around a step of an epoch to come."""
@@ -48,14 +49,8 @@ class Stage:
         if chance.random() > 1 / 3:
             published, step = job.published, chance.choice(_STEPS)
             job.wait_for("published epoch", lambda: job.published > published)
-            seen: list[str] = []
-
-            def has_come() -> bool:
-                said = job.hear(0.01)
-                seen.append(said.get("step", "") if said else "")
-                return seen[-1] == step
-
-            job.wait_for(f"epoch that is {step}", has_come)
+            before = job.steps[step]
+            job.wait_for(f"epoch that is {step}", lambda: job.steps[step] > before)
         time.sleep(chance.uniform(0, 0.4))
 
     def _kill_driver(self, act: Act) -> None:
@@ -68,37 +63,35 @@ class Stage:
             job.wait_for("end of a killed driver", lambda: job.driver.exit_code() is not None, limit_s=10, revive=False)
             job.let_go()
             return
-        job.wait_for("JVM of the driver", lambda: job.driver.jvm() is not None)
-        jvm = job.driver.jvm()
-        assert jvm is not None
-        signal_to(jvm, signal.SIGKILL)
+        is_running = job.is_running
+        job.forget()
+        self._signal(signal.SIGKILL, "jvms")
         job.wait_for("end of a driver without its JVM", lambda: job.driver.exit_code() is not None, revive=False)
+        if is_running and not any("JVM has died" in word["message"] for word in job.last_words):
+            raise ChaosFailed(f"a driver whose JVM was killed does not say so: {job.last_words[-1:]}")
         job.let_go()
 
-    def _kill_below(self, act: Act) -> None:
-        job = self._job
-        find = job.driver.executors if act is Act.EXECUTOR else job.driver.workers
-
-        def killed() -> bool:
-            found = (job.driver.executors if act is Act.EXECUTOR else job.driver.workers)()
-            return bool(found) and signal_to(self._chance.choice(sorted(found)), signal.SIGKILL)
-
-        job.wait_for(f"process for {act}: {find.__name__}", killed)
-
     def _stall(self, act: Act) -> None:
-        job, chance = self._job, self._chance
-        job.wait_for("executor", lambda: bool(job.driver.executors()))
-        executors = sorted(job.driver.executors())
-        jvm = job.driver.jvm()
-        stopped = [chance.choice(executors if act is Act.GHOST or jvm is None else [*executors, jvm])]
-        seconds = _TAKEN_FOR_DEAD_S if act is Act.GHOST else chance.uniform(0.5, 2.5)
-        for pid in stopped:
-            signal_to(pid, signal.SIGSTOP)
+        chance = self._chance
+        is_ghost = act is Act.GHOST
+        stopped = self._signal(signal.SIGSTOP, "executors" if is_ghost else chance.choice(("executors", "jvms")))
         try:
-            time.sleep(seconds)
+            time.sleep(_TAKEN_FOR_DEAD_S if is_ghost else chance.uniform(0.5, 2.5))
         finally:
-            for pid in stopped:
-                signal_to(pid, signal.SIGCONT)
+            signal_to(stopped, signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals, kind: str) -> int:
+        """Send a signal to one of the driver's processes of a kind, as soon as there is one; which it was."""
+        sent: list[int] = []
+
+        def is_sent() -> bool:
+            found = sorted(getattr(self._job.driver, kind)())
+            if found and signal_to(pid := self._chance.choice(found), number):
+                sent.append(pid)
+            return bool(sent)
+
+        self._job.wait_for(f"process among the {kind}", is_sent)
+        return sent[0]
 
     def _fill_disk(self) -> None:
         """The job must say what is wrong, and go on when there is room again."""
@@ -106,10 +99,9 @@ class Stage:
         job.forget()
         self._disk.fill()
         try:
-            job.wait_for("word of the full disk", lambda: bool(job.last_words), revive=False)
-            self._tell(f"    says: {job.last_words[0]['message'].splitlines()[0][:200]}")
-            if "no space left on device" not in job.last_words[0]["message"].lower():
-                raise ChaosFailed(f"a full disk is not named in {job.last_words[0]}")
+            job.wait_for("word of the full disk", lambda: any(_is_of_full_disk(word) for word in job.last_words))
+            said = next(word["message"] for word in job.last_words if _is_of_full_disk(word))
+            self._tell(f"    says: {said.splitlines()[0][:200]}")
             time.sleep(self._chance.uniform(0, 2))
         finally:
             self._disk.free()
@@ -142,6 +134,10 @@ class Stage:
         self.refused += 1
         job.kill()
         damage.mend()
+
+
+def _is_of_full_disk(word: dict[str, Any]) -> bool:
+    return "no space left on device" in word["message"].lower()
 
 
 def _names(message: str, path: Path) -> bool:

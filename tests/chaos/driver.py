@@ -54,19 +54,18 @@ class Driver:
             self._listener.join(10)
         return code
 
-    def jvm(self) -> int | None:
-        """Spark's own JVM."""
-        return next((p.pid for p in _children(self._process.pid) if _name(p) == "java"), None)
+    def jvms(self) -> list[int]:
+        """Spark's own JVM, once there is one."""
+        return [p.pid for p in _children(self._process.pid) if _name(p) == "java"]
 
     def executors(self) -> list[int]:
         """The executors' JVMs."""
-        jvm = self.jvm()
-        return [] if jvm is None else [p.pid for p in _children(jvm) if _name(p) == "java"]
+        return [p.pid for jvm in self.jvms() for p in _children(jvm) if _name(p) == "java"]
 
     def workers(self) -> list[int]:
         """Python below a JVM: the daemons of the executors and their workers, and what plans epochs beside the driver."""
-        jvm = self.jvm()
-        return [] if jvm is None else [p.pid for p in _children(jvm, recursive=True) if _name(p).startswith("python")]
+        below = [p for jvm in self.jvms() for p in _children(jvm, recursive=True)]
+        return [p.pid for p in below if _name(p).startswith("python")]
 
     def kill_all(self) -> None:
         """SIGKILL every process of the session, and wait until none is left."""

@@ -30,9 +30,13 @@ class SupervisedDriver:
         self._gone: list[Driver] = []
         self._dead_starts = 0
         self.bounded = False
+        self.is_running = False
+        """Whether the driver has come to its first step of an epoch."""
         self.starts = 0
         self.restarts: Counter[str] = Counter()
         """How often a driver started the job again by itself, by the error."""
+        self.steps: Counter[str] = Counter()
+        """How often each step of an epoch was made."""
         self.published = -1
         self.finished = False
         self.last_words: list[dict[str, Any]] = []
@@ -45,6 +49,7 @@ class SupervisedDriver:
 
     def start(self) -> None:
         self.starts += 1
+        self.is_running = False
         self._current = Driver(self._folder, self._disk, bounded=self.bounded)
 
     def let_go(self) -> None:
@@ -77,6 +82,9 @@ class SupervisedDriver:
             said = self.driver.told.get(timeout=seconds) if seconds else self.driver.told.get_nowait()
         except queue.Empty:
             return None
+        if "step" in said:
+            self.is_running = True
+            self.steps[said["step"]] += 1
         if said.get("step") == "PUBLISHED":
             self.published = max(self.published, said["epoch"])
             self._dead_starts = 0

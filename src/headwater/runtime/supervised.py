@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from headwater.durable import append_line
-from headwater.errors import JobError, JobFolderDamaged
+from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint, new_folder
@@ -121,7 +121,7 @@ class SupervisedJob(ABC):
             try:
                 return self._attempt(again=made > 0)
             except Exception as error:
-                if self._stopping.is_set() or isinstance(error, JobFolderDamaged):
+                if self._stopping.is_set() or getattr(error, "is_final", False):
                     raise
                 failed_ms = settings.restart_time.now_ms()
                 delay_ms = count.delay_ms(failed_ms)

@@ -28,8 +28,9 @@ from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
+from headwater.spark.errors import EngineGone
 from headwater.spark.failures import unwrap
-from headwater.spark.session import job_session, local_session
+from headwater.spark.session import is_gone, job_session, local_session
 from headwater.spark.shipped import ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
@@ -81,8 +82,10 @@ class SparkJob(SupervisedJob):
         self._status.restarts = read_reasons(self._folder.restarts)
         try:
             self._begin(again=False)
-        except BaseException:
+        except BaseException as error:
             self._folder.give_back()
+            if isinstance(error, OSError):
+                raise unwrap(self.name, error, self._folder.checkpoint) from error
             raise
         super().start()
 
@@ -177,6 +180,8 @@ class SparkJob(SupervisedJob):
         except HeadwaterError:
             raise
         except Exception as error:
+            if self._session is not None and is_gone(self._session):
+                raise EngineGone.of(self.name) from error
             raise unwrap(self.name, error, self._folder.checkpoint) from error
 
     def _watch(self, query: StreamingQuery) -> str:

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
 from headwater.spark.damage import damaged_file
+from headwater.spark.errors import DiskFull
 
 _MARK = "headwater-error:"
 _DISK_FULL = "No space left on device"
@@ -63,7 +64,7 @@ def unwrap(job: str, error: Exception, checkpoint: Path) -> HeadwaterError:
 def _of_the_engine(job: str, said: str, checkpoint: Path) -> JobError:
     if _DISK_FULL in said:
         folder = checkpoint.parent
-        return JobError.disk_full(job, str(folder), shutil.disk_usage(folder).free, said)
+        return DiskFull.of(job, str(folder), shutil.disk_usage(folder).free, said)
     damaged = damaged_file(checkpoint, said)
     if damaged is not None:
         return JobError.corrupt_checkpoint(str(damaged[0]), damaged[1])
