@@ -10,6 +10,9 @@ from __future__ import annotations
 class HeadwaterError(Exception):
     """The root of all errors raised by Headwater."""
 
+    is_final = False
+    """Whether a job that fails with it would fail again however often it is started in this process."""
+
 
 class DurationError(HeadwaterError, ValueError):
     """A duration that cannot be read."""
@@ -264,7 +267,7 @@ class JobError(HeadwaterError):
     @classmethod
     def damaged_checkpoint(cls, folder: str, epoch: int, file: str, problem: str, sound: int | None) -> JobError:
         back = f"take the job back with hw.checkpoints({folder!r}).rewind({sound}), or " if sound is not None else ""
-        return cls(
+        return JobFolderDamaged(
             f"checkpoint of epoch {epoch} is damaged: {file} cannot be used: {problem}; "
             f"{back}restore the file from a copy of the job folder"
         )
@@ -315,7 +318,7 @@ class JobError(HeadwaterError):
 
     @classmethod
     def corrupt(cls, path: str, problem: str) -> JobError:
-        return cls(
+        return JobFolderDamaged(
             f"{path} cannot be read: {problem}; restore it from a copy of the job folder, or start in an empty job_dir"
         )
 
@@ -329,6 +332,12 @@ class JobError(HeadwaterError):
     @classmethod
     def not_supported(cls, what: str, action: str) -> JobError:
         return cls(f"{what}; {action}")
+
+
+class JobFolderDamaged(JobError):
+    """A file of the job folder that is not what was written."""
+
+    is_final = True
 
 
 class PublishError(HeadwaterError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -149,7 +150,7 @@ class SupervisedJob(ABC):
             try:
                 return self._attempt(again=made > 0)
             except Exception as error:
-                if self._stopping.is_set():
+                if self._stopping.is_set() or getattr(error, "is_final", False):
                     raise
                 failed_ms = settings.restart_time.now_ms()
                 delay_ms = count.delay_ms(failed_ms)
@@ -167,7 +168,8 @@ class SupervisedJob(ABC):
 
     def _keep(self, reason: RestartReason) -> None:
         if self._file is not None:
-            append_line(self._file, json.dumps(asdict(reason)))
+            with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
+                append_line(self._file, json.dumps(asdict(reason)))
         with self._lock:
             self._status.state = "restarting"
             self._status.restarts = [*self._status.restarts, reason][-_SHOWN_RESTARTS:]

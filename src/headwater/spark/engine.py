@@ -33,8 +33,9 @@ from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
+from headwater.spark.errors import EngineGone
 from headwater.spark.failures import marked, unwrap
-from headwater.spark.session import RETAINED_BATCHES, job_session, local_session
+from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, local_session
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
@@ -46,8 +47,16 @@ _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
 _POLL_S = 0.02
 """How often the publisher looks for a commit; well below what an epoch takes."""
-_UNREADABLE = ("CANNOT_LOAD_STATE_STORE", "ChecksumException", "Checksum error")
-"""What Spark says when it cannot read stored state or its logs."""
+_UNREADABLE = (
+    "hecksum",
+    "STATE_STORE",
+    "STREAMING_CHECKPOINT",
+    "STREAM_LOG",
+    "StreamMetadata",
+    "log file",
+    "not exist",
+)
+"""What Spark's errors have in common when a file of a checkpoint is not what it should be; they seldom name it."""
 
 
 class SparkEngine:
@@ -90,8 +99,10 @@ class SparkJob(SupervisedJob):
         self._status.restarts = read_reasons(self._folder.restarts)
         try:
             self._begin(again=False)
-        except BaseException:
+        except BaseException as error:
             self._folder.give_back()
+            if isinstance(error, OSError):
+                raise self._explained(error) from error
             raise
         super().start()
 
@@ -159,13 +170,16 @@ class SparkJob(SupervisedJob):
                 LevelProcessor(shipped, level), ROW_SCHEMA, "append", "none"
             )
         interval_ms = 0 if settings.bounded else settings.checkpoint_interval_ms
-        return (
+        query = (
             stream.writeStream.foreachBatch(self._handle_epoch)
             .queryName(f"{self.name}-{run_id[:8]}")
             .option("checkpointLocation", self._folder.checkpoint.as_uri())
             .trigger(processingTime=f"{interval_ms} milliseconds")
-            .start()
         )
+        try:
+            return query.start()
+        except Exception as error:
+            raise self._explained(error) from error
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
@@ -220,7 +234,9 @@ class SparkJob(SupervisedJob):
         except HeadwaterError:
             raise
         except Exception as error:
-            raise JobError.engine_failed(self.name, repr(error)) from error
+            if self._session is not None and is_gone(self._session):
+                raise EngineGone.of(self.name) from error
+            raise self._explained(error) from error
 
     def _watch(self, query: StreamingQuery) -> str:
         """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
@@ -253,7 +269,7 @@ class SparkJob(SupervisedJob):
             damage = damage_of_newest(self._folder.path, whole=True)
             if damage is not None:
                 return damage
-        return unwrap(self.name, failure)
+        return unwrap(self.name, failure, self._folder.path)
 
     def _end_query(self) -> None:
         """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""

@@ -73,6 +73,14 @@ def job_session(session: SparkSession, parallelism: int, config: dict[str, str])
     return own
 
 
+def is_gone(session: SparkSession) -> bool:
+    """Whether there is no JVM behind the session any more."""
+    try:
+        return not session.version
+    except Exception:  # a connection that is refused or broken, as it happens
+        return True
+
+
 def _worker_launcher() -> Path:
     """A script that starts this Python for a worker, with the driver's import path.
 

@@ -38,6 +38,7 @@ class CheckpointFiles:
 
     def __init__(self, folder: Path, levels: int, parallelism: int) -> None:
         self._offsets, self._commits, self._state = (folder / name for name in ("offsets", "commits", "state"))
+        self._query = folder / "metadata"
         self._places = [self._state / str(level) / str(part) for level in range(levels) for part in range(parallelism)]
         self._sound: set[Path] = set()
 
@@ -74,11 +75,20 @@ class CheckpointFiles:
         for earlier in range(max(0, batch - 1), batch + 1):
             self.offset(earlier)
         _read_log(self._commits / str(batch))
+        for path in self._described():
+            _check_sums(path)
         for place in self._places:
             for path in self._state_files(place, batch + 1):
                 if whole and path not in self._sound:
                     _check_sums(path)
                     self._sound.add(path)
+
+    def _described(self) -> Iterator[Path]:
+        """What Spark notes of the query and of the form of its state; small, and read at every start."""
+        yield self._query
+        for kind in ("_metadata", "_stateSchema"):
+            found = self._state.glob(f"*/{kind}/**/*")
+            yield from sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 
     def cut(self, batch: int) -> None:
         """Remove, for good, everything after a batch. Done again, it does what is left to do."""
@@ -161,6 +171,8 @@ def _tables(snapshot: Path) -> list[Path]:
 
 def _check_sums(path: Path) -> None:
     """Compare a file with the checksums beside it; where the file system keeps none, the file is taken as it is."""
+    if not path.exists():
+        raise Damage(path, "it is missing")
     sums = _sums_of(path)
     if not sums.exists():
         return
