@@ -374,3 +374,38 @@ def test_rows_that_are_lost_before_they_are_published_are_made_again(folder: Pat
     hw.checkpoints(job_dir).rewind(2)
     replay = json.loads((job_dir / "outbox" / "replay.json").read_text())["epochs"]
     assert [one["committed"] for one in replay] == [True, False, False, False]
+
+
+def test_new_job_goes_on_from_any_checkpoint(
+    job_dir: Path, log: Path, expected: Files, spark: SparkSession, tmp_path: Path
+) -> None:
+    """With other subtasks, and into outputs of its own: it writes what the first job wrote after that epoch."""
+    env = totals_job.build(tmp_path, log=log, spark=spark, parallelism=3)
+    job = env.run(from_=hw.checkpoints(job_dir)[3], bounded=True)
+    assert (job.status().state, job.status().epoch) == ("finished", totals_job.EPOCHS - 1)
+    assert rows_of(totals_job.published(tmp_path)) == rows_of(expected, after=3)
+    again = totals_job.build(tmp_path, log=log, spark=spark, parallelism=3)
+    assert again.run(from_=hw.checkpoints(job_dir)[3], bounded=True).status().state == "finished"
+
+
+def test_checkpoint_is_for_the_program_that_wrote_it(
+    job_dir: Path, log: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    class Others(totals_job.Totals):
+        more = hw.ValueState("long")
+
+    env = totals_job.build(tmp_path, log=log, totals=Others(), spark=spark)
+    with pytest.raises(hw.JobError, match="was written by a program of another shape: step 'totals' was") as caught:
+        env.run(from_=hw.checkpoints(job_dir)[3], bounded=True)
+    assert "take a savepoint with it and start the new one from that" in str(caught.value)
+    assert not (tmp_path / "job" / "job.json").exists()
+
+
+def rows_of(files: Files, after: int = -1) -> dict[str, list[str]]:
+    """The rows of each output from later epochs, in one order."""
+    found: dict[str, list[str]] = {}
+    for name, rows in files.items():
+        sink, epoch = name.rsplit("-", 3)[:2]
+        if int(epoch) > after:
+            found.setdefault(sink, []).extend(json.dumps(row, default=str) for row in rows)
+    return {sink: sorted(rows) for sink, rows in found.items()}

@@ -17,7 +17,7 @@ from headwater.runtime.state_view import StateView
 from headwater.runtime.steps import OnStep, ignore_steps
 
 if TYPE_CHECKING:
-    from headwater.runtime.checkpoints.listing import Checkpoints
+    from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Settings:
     restart_time: RestartTime = field(default_factory=MachineTime)
     origin: Origin | None = None
     """The savepoint to go on from."""
+    checkpoint: Checkpoint | None = None
+    """The checkpoint of another job folder to go on from, for the Spark engine."""
     stopwatch: Stopwatch = time.perf_counter
     """What the local engine measures the speed of steps with."""
     spark: Any = None

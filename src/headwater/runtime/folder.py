@@ -64,14 +64,18 @@ class JobFolder:
             known = json.loads(file.read_text())
             self.job_id = known["id"]
             self.origin = Origin.from_json(known["origin"]) if "origin" in known else None
-            differences = _differences(known["shape"], json.loads(json.dumps(shape)))
+            found = differences(known["shape"], shape)
         except (ValueError, KeyError, TypeError) as error:
             raise JobError.corrupt(str(file), str(error)) from None
         if origin is not None and (self.origin is None or self.origin.digest != origin.digest):
             raise JobError.has_a_job(str(self.path), origin.path)
-        if differences:
-            raise JobError.other_program(str(self.path), differences)
+        if found:
+            raise JobError.other_program(str(self.path), found)
         self.resumed = True
+
+    def is_claimed(self) -> bool:
+        """Whether there is a job in it."""
+        return (self.path / "job.json").exists()
 
     def give_back(self) -> None:
         """Forget the job of a folder that was new when it was claimed and in which nothing was committed."""
@@ -100,7 +104,9 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
     return {"parallelism": plan.parallelism, "key groups": plan.groups, "steps": entries, "sources": sources}
 
 
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What is not the same in two shapes, in words."""
+    new = json.loads(json.dumps(new))  # as it is read back
     found = [
         f"{name} was {old[name]}, is {new[name]}"
         for name in ("parallelism", "key groups", "sources")

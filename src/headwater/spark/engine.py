@@ -29,12 +29,14 @@ from headwater.runtime.outbox import Outbox
 from headwater.runtime.payload import decode_report
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
+from headwater.runtime.saved.origin import Origin
 from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 from headwater.spark.errors import EngineGone
 from headwater.spark.failures import marked, unwrap
+from headwater.spark.from_checkpoint import origin_of
 from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, local_session
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
@@ -94,7 +96,7 @@ class SparkJob(SupervisedJob):
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
         for source in self._plan.sources():
             source.source.check(source.schema)
-        self._folder.claim(self._plan, self._settings.origin)
+        self._folder.claim(self._plan, self._origin())
         finish_rewind(self._folder.path)
         self._status.restarts = read_reasons(self._folder.restarts)
         try:
@@ -105,6 +107,20 @@ class SparkJob(SupervisedJob):
                 raise self._explained(error) from error
             raise
         super().start()
+
+    def _origin(self) -> Origin | None:
+        """What the job goes on from, unless it goes on with what is in its folder."""
+        settings = self._settings
+        if settings.checkpoint is None:
+            return settings.origin
+        return origin_of(settings.checkpoint, self._plan, self._folder, self._job_session())
+
+    def _job_session(self) -> SparkSession:
+        plan, settings = self._plan, self._settings
+        if self._session is None:
+            self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
+        config = {**settings.spark_config, RETAINED_BATCHES: str(settings.checkpoints_retained)}
+        return job_session(self._session, plan.parallelism, config)
 
     def checkpoints(self) -> Checkpoints:
         return Checkpoints(self._folder.path)
@@ -150,10 +166,7 @@ class SparkJob(SupervisedJob):
 
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
-        if self._session is None:
-            self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
-        config = {**settings.spark_config, RETAINED_BATCHES: str(settings.checkpoints_retained)}
-        self._spark = spark = job_session(self._session, plan.parallelism, config)
+        self._spark = spark = self._job_session()
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
         if self._wants_aligned.is_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headwater.errors import JobError
 from headwater.runtime.checkpoints.files import CheckpointFiles
@@ -18,8 +19,12 @@ class JobNote:
     """The sizes of a job, and where its epochs begin."""
 
     job_dir: Path
+    job_id: str
+    shape: dict[str, Any]
+    """What the job keeps, and on how many subtasks."""
     levels: int
     parallelism: int
+    key_groups: int
     first_epoch: int
     """Spark counts its batches from 0; a job that began with the state of another goes on with that one's epochs."""
 
@@ -28,9 +33,11 @@ class JobNote:
         path = job_dir / "job.json"
         try:
             known = json.loads(path.read_text())
-            levels = max((step["level"] for step in known["shape"]["steps"].values()), default=0)
+            shape = known["shape"]
+            levels = max((step["level"] for step in shape["steps"].values()), default=0)
             first_epoch = known["origin"]["epoch"] + 1 if "origin" in known else 0
-            return cls(job_dir, levels, int(known["shape"]["parallelism"]), first_epoch)
+            sizes = (levels, int(shape["parallelism"]), int(shape["key groups"]))
+            return cls(job_dir, known["id"], shape, *sizes, first_epoch)
         except FileNotFoundError:
             raise JobError.no_job(str(job_dir)) from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
