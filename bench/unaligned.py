@@ -138,7 +138,7 @@ def main() -> None:
     """Measure both sides of both and print them."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--backlog", type=int, default=20_000, help="rows of the backlog")
-    options.add_argument("--seconds", type=int, default=45, help="how long rows come, with the wave after two thirds")
+    options.add_argument("--seconds", type=int, default=60, help="how long rows come, with the wave after two thirds")
     args = options.parse_args()
     wave_s = args.seconds * 2 // 3
     modes: dict[str, dict[str, Any]] = {"aligned": {}, "unaligned": {"unaligned": True}}
