@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import socket
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.saved.origin import Origin
 
+CHECKPOINT, OUTBOX = "checkpoint", "outbox"
 _FORMAT = 1
 
 
@@ -22,16 +25,21 @@ class JobFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.path.mkdir(parents=True, exist_ok=True)
-        self.checkpoint = self.path / "checkpoint"
-        self.outbox = self.path / "outbox"
+        self.checkpoint = self.path / CHECKPOINT
+        self.outbox = self.path / OUTBOX
         self.outbox.mkdir(exist_ok=True)
         self.restarts = self.path / "restarts.jsonl"
-        self._lock = (self.path / "lock").open("w")
+        self._lock = (self.path / "lock").open("a+")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._lock.seek(0)
+            owner = self._lock.read()
             self._lock.close()
-            raise JobError.folder_in_use(str(self.path)) from None
+            raise JobError.folder_in_use(str(self.path), owner, is_own=owner == _this_process()) from None
+        self._lock.truncate(0)
+        self._lock.write(_this_process())
+        self._lock.flush()
         self.job_id = ""
         self.resumed = False
         self.origin: Origin | None = None
@@ -73,6 +81,10 @@ class JobFolder:
     def close(self) -> None:
         """Let another process have the folder."""
         self._lock.close()
+
+
+def _this_process() -> str:
+    return f"{os.getpid()} on {socket.gethostname()}"
 
 
 def shape_of(plan: JobPlan) -> dict[str, Any]:

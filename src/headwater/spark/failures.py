@@ -17,7 +17,6 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
-from headwater.spark.damage import damaged_file
 from headwater.spark.errors import DiskFull
 
 _MARK = "headwater-error:"
@@ -46,12 +45,12 @@ def marked() -> Iterator[None]:
         raise TaskFailure(f"{error}\n{_MARK}{line}") from None
 
 
-def unwrap(job: str, error: Exception, checkpoint: Path) -> HeadwaterError:
-    """The error of ours inside one of Spark's; or Spark's own as a job's failure, with the file or the disk it is about."""
+def unwrap(job: str, error: Exception, job_dir: Path) -> HeadwaterError:
+    """The error of ours inside one of Spark's; or Spark's own as a job's failure."""
     said = str(error) if isinstance(error, PySparkException) else f"{type(error).__name__}: {error}"
     found = _LINE.search(said)
     if found is None:
-        return _of_the_engine(job, said, checkpoint)
+        return _of_the_engine(job, said, job_dir)
     facts = json.loads(base64.b64decode(found.group(1)))
     if "user" in facts:
         return UserCodeError(*facts["user"])
@@ -61,13 +60,9 @@ def unwrap(job: str, error: Exception, checkpoint: Path) -> HeadwaterError:
     return made
 
 
-def _of_the_engine(job: str, said: str, checkpoint: Path) -> JobError:
+def _of_the_engine(job: str, said: str, job_dir: Path) -> JobError:
     if _DISK_FULL in said:
-        folder = checkpoint.parent
-        return DiskFull.of(job, str(folder), shutil.disk_usage(folder).free, said)
-    damaged = damaged_file(checkpoint, said)
-    if damaged is not None:
-        return JobError.corrupt_checkpoint(str(damaged[0]), damaged[1])
+        return DiskFull.of(job, str(job_dir), shutil.disk_usage(job_dir).free, said)
     causes = _CAUSE.findall(said)
     return JobError.engine_failed(job, "\n".join([*causes[-1:], said]))
 

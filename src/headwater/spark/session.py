@@ -27,6 +27,9 @@ JOB_CONFIG = {
 }
 """Set on the job's own session, so that the user's keeps its values."""
 
+RETAINED_BATCHES = "spark.sql.streaming.minBatchesToRetain"
+"""The setting of how many checkpoints Spark keeps, in its logs and in its state store."""
+
 LOCAL_CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -35,30 +35,39 @@ from headwater.streams.stream import Step, Stream
 from headwater.watermarks import Watermarks
 
 _ENGINES = ("spark", "local")
+_MODES = ("exactly_once", "at_least_once")
 
 
 class Environment:
     """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the settings of a job, by name
         self,
         name: str,
         *,
         job_dir: str | os.PathLike[str] | None = None,
         parallelism: int = 2,
         checkpoint_interval: Duration = "1 s",
+        checkpoints_retained: int = 100,
         engine: str = "spark",
         spark: Any = None,
         spark_config: dict[str, str] | None = None,
         key_groups: int = DEFAULT_KEY_GROUPS,
         max_rows_per_epoch: int = 1_000_000,
         restart: RestartStrategy | None = None,
+        checkpointing: str = "exactly_once",
+        unaligned: bool | Duration = False,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
-        each source gives to one epoch. `restart` says what to do when the running job fails: one of `hw.restart`, of
+        each source gives to one epoch. So many of the newest checkpoints are retained as `checkpoints_retained` says, and
+        `hw.checkpoints` lists them. `restart` says what to do when the running job fails: one of `hw.restart`, of
         which `none()` is the default.
+
+        With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
+        perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given
+        time, or the checkpoint interval if it is True, and what is left waits for the next one.
         """
         if not name or not all(c.isalnum() or c in "_-." for c in name):
             raise GraphError.bad_argument(
@@ -83,17 +92,30 @@ class Environment:
             raise GraphError.bad_argument(
                 "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
             )
+        if checkpoints_retained < 2:
+            raise GraphError.bad_argument(
+                "environment",
+                "retains at least 2 checkpoints: the one before the newest is needed until the newest is complete",
+                checkpoints_retained,
+                "raise checkpoints_retained",
+            )
         if restart is not None and not isinstance(restart, RestartStrategy):
             raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
+        if checkpointing not in _MODES:
+            raise GraphError.bad_argument(
+                "environment", f"checkpoints {' or '.join(_MODES)}", checkpointing, "choose one of them"
+            )
         self.name = name
         self.graph = Graph(name)
         self._job_dir = None if job_dir is None else Path(job_dir)
         self._parallelism, self._key_groups = parallelism, key_groups
         self._interval_ms = duration_ms(checkpoint_interval, what="checkpoint_interval")
+        self._unaligned_ms = _unaligned_ms(self._interval_ms, unaligned=unaligned)
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
-        self._max_rows = max_rows_per_epoch
+        self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
         self._restart = none() if restart is None else restart
+        self._publishes_early = checkpointing == "at_least_once"
 
     def source(
         self,
@@ -145,7 +167,8 @@ class Environment:
     def guarantees(self) -> list[PathGuarantee]:
         """For each source and each sink that its rows reach: how often they take effect there, and why."""
         self.graph.validate()
-        return guarantees(self.graph, outlives_process=self._outlives_process(self._job_dir))
+        outlives_process = self._outlives_process(self._job_dir)
+        return guarantees(self.graph, outlives_process=outlives_process, publishes_early=self._publishes_early)
 
     def explain_guarantees(self) -> str:
         """The guarantees as text, and what the job goes on from after a failure.
@@ -262,12 +285,15 @@ class Environment:
             warn_of_growth(graph)
         outlives_process = self._outlives_process(job_dir)
         if outlives_process or self._restart != none():
-            warn_of_guarantees(graph, outlives_process=outlives_process)
+            warn_of_guarantees(graph, outlives_process=outlives_process, publishes_early=self._publishes_early)
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,
+            checkpoints_retained=self._retained,
             max_rows_per_epoch=self._max_rows,
             bounded=bounded,
+            unaligned_ms=self._unaligned_ms,
+            publishes_early=self._publishes_early,
             on_step=on_step,
             clock=clock,
             restart=self._restart,
@@ -292,6 +318,16 @@ class Environment:
         node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
         self._start(whole.upstream_of(node.id), None, bounded=True).wait()
         return sink.rows
+
+
+def _unaligned_ms(interval_ms: int, *, unaligned: bool | Duration) -> int | None:
+    if unaligned is False:
+        return None
+    target_ms = interval_ms if unaligned is True else duration_ms(unaligned, what="unaligned")
+    if target_ms < 1:
+        way_out = "give a time, as unaligned='500 ms', or a longer checkpoint_interval"
+        raise GraphError.bad_argument("environment", "needs time for unaligned epochs", f"{target_ms} ms", way_out)
+    return target_ms
 
 
 def _after_failure(*, outlives_process: bool, restarts: bool) -> str:
