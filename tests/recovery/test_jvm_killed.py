@@ -17,14 +17,14 @@ import headwater as hw
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def test_driver_without_its_jvm_ends_and_another_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
     totals_job.write_events(log)
     command = [sys.executable, __file__, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path)
     assert done.returncode == 1, done.stdout[-3000:]
     assert "EngineGone: job 'totals' stopped: Spark's JVM has died" in done.stderr
     totals_job.build(tmp_path / "spark", log=log, spark=spark).run(bounded=True)
