@@ -167,7 +167,7 @@ def test_unbounded_job_runs_until_stopped_and_goes_on_later(spark: SparkSession,
         return sorted((row["k"], row["total"]) for row in found)
 
     job = start()
-    with pytest.raises(hw.JobError, match="is in use by another process"):
+    with pytest.raises(hw.JobError, match="is in use by another job of this process"):
         start()
     topic.append(pa.table({"k": ["a", "a"], "v": [1, 2]}))
     _until(lambda: len(rows()) == 3, job)

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headwater.plan.levels import JobPlan
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
@@ -16,6 +16,9 @@ from headwater.runtime.saved.origin import Origin
 from headwater.runtime.state_view import StateView
 from headwater.runtime.steps import OnStep, ignore_steps
 
+if TYPE_CHECKING:
+    from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -24,6 +27,7 @@ class Settings:
     job_dir: Path | None
     """None for a job of which nothing is to survive."""
     checkpoint_interval_ms: int
+    checkpoints_retained: int
     max_rows_per_epoch: int
     bounded: bool
     unaligned_ms: int | None = None
@@ -36,6 +40,8 @@ class Settings:
     restart_time: RestartTime = field(default_factory=MachineTime)
     origin: Origin | None = None
     """The savepoint to go on from."""
+    checkpoint: Checkpoint | None = None
+    """The checkpoint of another job folder to go on from, for the Spark engine."""
     stopwatch: Stopwatch = time.perf_counter
     """What the local engine measures the speed of steps with."""
     spark: Any = None
@@ -103,6 +109,9 @@ class Job(Protocol):
 
     def status(self) -> JobStatus:
         """Where the job stands."""
+
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now; for jobs on Spark."""
 
 
 class Engine(Protocol):

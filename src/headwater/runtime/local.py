@@ -14,6 +14,7 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from headwater.connectors.contract import Positions
 from headwater.errors import JobError
@@ -168,6 +169,12 @@ class LocalJob(SupervisedJob):
             raise
         self._cluster.close()
         return state
+
+    def checkpoints(self) -> NoReturn:
+        raise JobError.not_supported(
+            "a job on the local engine keeps its state in memory and has no checkpoints to list",
+            "run it on Spark with a job_dir",
+        )
 
     def _recover(self) -> None:
         """Go back to what is committed: new places over its state, and its epochs published."""

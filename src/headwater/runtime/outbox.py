@@ -63,7 +63,13 @@ class Outbox:
         return int(self.progress["epoch"])
 
     def write_manifest(self, epoch: int, staged: Iterable[Staged], facts: dict[str, Any]) -> None:
-        """Name the files of an epoch, atomically; replaces the manifest of an attempt that was not committed."""
+        """Name the files of an epoch, atomically; replaces the manifest of an attempt that was not committed.
+
+        An epoch that sinks have, and that was computed again because the job was taken back, leaves nothing to publish.
+        """
+        if epoch <= self.published:
+            self._clean(epoch)
+            return
         files = sorted((asdict(file) for file in staged), key=lambda file: (file["sink"], file["name"]))
         content = {"epoch": epoch, "files": files, **facts}
         write_atomically(self._manifest(epoch), json.dumps(content, sort_keys=True).encode())
@@ -71,6 +77,11 @@ class Outbox:
     def pending(self) -> list[int]:
         """The epochs with a manifest, in order."""
         return sorted(int(path.stem.removeprefix("manifest-")) for path in self._folder.glob("manifest-*.json"))
+
+    def is_staged(self, epoch: int) -> bool:
+        """Whether an epoch waits to be published and all its files are there."""
+        path = self._manifest(epoch)
+        return path.exists() and all(Path(file["path"]).exists() for file in _read_json(path)["files"])
 
     def discard(self, epoch: int) -> None:
         """Drop the manifest of an epoch that was never committed; the epoch will be computed again."""

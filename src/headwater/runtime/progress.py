@@ -11,13 +11,27 @@ from headwater.connectors.contract import Staged
 from headwater.runtime.alignment import Marks
 from headwater.runtime.engine import JobStatus
 from headwater.runtime.host import Outcome
+from headwater.state.changelog import Written, sizes
+
+Positions = dict[str, dict[str, int]]
+"""Per source uid and split."""
 
 
 def report(
-    outcome: Outcome, staged: list[Staged], *, positions: dict[str, dict[str, int]] | None = None
+    outcome: Outcome,
+    staged: list[Staged],
+    *,
+    positions: Positions | None = None,
+    starts: Positions | None = None,
+    written: Written | None = None,
 ) -> dict[str, Any]:
-    """What a task tells the driver."""
-    return {"staged": [asdict(s) for s in staged], "steps": outcome.steps, "positions": positions or {}}
+    """What a task tells the driver; a source's task from where to where it read, a level's what it added to its state."""
+    found = {"staged": [asdict(s) for s in staged], "steps": outcome.steps, "positions": positions or {}}
+    if starts:
+        found["starts"] = starts
+    if written is not None:
+        found["changelog"] = {"states": sizes(written.record), "stored_bytes": written.stored_bytes}
+    return found
 
 
 def staged_files(reports: Iterable[dict[str, Any]]) -> list[Staged]:
@@ -25,11 +39,11 @@ def staged_files(reports: Iterable[dict[str, Any]]) -> list[Staged]:
     return [Staged(**file) for one in reports for file in one["staged"]]
 
 
-def positions_of(reports: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Where every split stands after the epoch."""
-    positions: dict[str, dict[str, int]] = {}
+def positions_of(reports: Iterable[dict[str, Any]], which: str = "positions") -> Positions:
+    """Where every split stands after the epoch, or with "starts" before it."""
+    positions: Positions = {}
     for one in reports:
-        for uid, splits in one["positions"].items():
+        for uid, splits in one.get(which, {}).items():
             positions.setdefault(uid, {}).update(splits)
     return positions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -10,12 +11,16 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwater.durable import append_line
 from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint, new_folder
+
+if TYPE_CHECKING:
+    from headwater.runtime.checkpoints.listing import Checkpoints
 
 _SHOWN_RESTARTS = 100
 """How many of the newest reasons a status holds; a job folder keeps them all."""
@@ -92,6 +97,10 @@ class SupervisedJob(ABC):
             return copy.deepcopy(self._status)
 
     @abstractmethod
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now."""
+
+    @abstractmethod
     def _attempt(self, *, again: bool) -> str:
         """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
 
@@ -141,7 +150,7 @@ class SupervisedJob(ABC):
             try:
                 return self._attempt(again=made > 0)
             except Exception as error:
-                if self._stopping.is_set():
+                if self._stopping.is_set() or getattr(error, "is_final", False):
                     raise
                 failed_ms = settings.restart_time.now_ms()
                 delay_ms = count.delay_ms(failed_ms)
@@ -159,7 +168,8 @@ class SupervisedJob(ABC):
 
     def _keep(self, reason: RestartReason) -> None:
         if self._file is not None:
-            append_line(self._file, json.dumps(asdict(reason)))
+            with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
+                append_line(self._file, json.dumps(asdict(reason)))
         with self._lock:
             self._status.state = "restarting"
             self._status.restarts = [*self._status.restarts, reason][-_SHOWN_RESTARTS:]

@@ -18,6 +18,7 @@ from headwater.connectors.contract import Positions
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import MarksFile
 from headwater.runtime.backpressure import BacklogFile, Unaligned
+from headwater.runtime.checkpoints.replay import Replay
 from headwater.runtime.offsets import Offset, SplitRange
 from headwater.runtime.outbox import stage
 from headwater.runtime.outlet import Routed
@@ -83,6 +84,9 @@ class JobReader(DataSourceStreamReader):
             plan = self._read_plan
             if self._job.is_requested(Request.STOP):
                 return start
+            again = Replay.read(Path(self._job.outbox)).next_offset(start)
+            if again is not None:
+                return again
             job = self._job.plan()
             marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"], {})
             return offsets.next_offset(
@@ -127,8 +131,8 @@ class JobReader(DataSourceStreamReader):
             if outcome.steps:
                 epoch = bundle.facts.epoch
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
-                positions = {host.uid: {part.split: part.end}}
-                report = progress.report(outcome, staged, positions=positions)
+                starts, positions = ({host.uid: {part.split: at}} for at in (part.start, part.end))
+                report = progress.report(outcome, staged, positions=positions, starts=starts)
                 ready = [*ready, (0, encode_report({**report, "end": bundle.end}))]
             if ready:
                 yield _batch(ready, by_subtask)

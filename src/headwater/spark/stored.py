@@ -50,7 +50,7 @@ class StoredEpoch:
             try:
                 written = frame.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
             except Exception as error:
-                raise unwrap(job.job_id, error) from error
+                raise unwrap(job.job_id, error, self.checkpoint.parent) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
 
     def hosts(self, plan: JobPlan, level: int) -> list[LevelHost]:

@@ -11,7 +11,7 @@ from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Source
 from headwater.connectors.memory import MemorySink, RowsSource
 from headwater.durations import Duration, duration_ms
-from headwater.errors import GraphError
+from headwater.errors import GraphError, JobError
 from headwater.graph.describe import describe
 from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
@@ -19,6 +19,7 @@ from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
 from headwater.plan.explain import explain
 from headwater.plan.levels import JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
+from headwater.runtime.checkpoints.listing import Checkpoint
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
 from headwater.runtime.offsets import Clock, wall_clock
@@ -48,6 +49,7 @@ class Environment:
         job_dir: str | os.PathLike[str] | None = None,
         parallelism: int = 2,
         checkpoint_interval: Duration = "1 s",
+        checkpoints_retained: int = 100,
         engine: str = "spark",
         spark: Any = None,
         spark_config: dict[str, str] | None = None,
@@ -60,7 +62,8 @@ class Environment:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
-        each source gives to one epoch. `restart` says what to do when the running job fails: one of `hw.restart`, of
+        each source gives to one epoch. So many of the newest checkpoints are retained as `checkpoints_retained` says, and
+        `hw.checkpoints` lists them. `restart` says what to do when the running job fails: one of `hw.restart`, of
         which `none()` is the default.
 
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
@@ -90,6 +93,13 @@ class Environment:
             raise GraphError.bad_argument(
                 "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
             )
+        if checkpoints_retained < 2:
+            raise GraphError.bad_argument(
+                "environment",
+                "retains at least 2 checkpoints: the one before the newest is needed until the newest is complete",
+                checkpoints_retained,
+                "raise checkpoints_retained",
+            )
         if restart is not None and not isinstance(restart, RestartStrategy):
             raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
         if checkpointing not in _MODES:
@@ -104,7 +114,7 @@ class Environment:
         self._unaligned_ms = _unaligned_ms(self._interval_ms, unaligned=unaligned)
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
-        self._max_rows = max_rows_per_epoch
+        self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
         self._restart = none() if restart is None else restart
         self._publishes_early = checkpointing == "at_least_once"
 
@@ -184,7 +194,7 @@ class Environment:
     def start(
         self,
         *,
-        from_: str | os.PathLike[str] | None = None,
+        from_: str | os.PathLike[str] | Checkpoint | None = None,
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
@@ -194,19 +204,25 @@ class Environment:
     ) -> Job:
         """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends.
 
-        `from_` is a savepoint to go on from, in a new `job_dir`. State in it that the program has no place for is an error
-        unless `allow_dropped_state`; `renamed` maps old names to new ones: `{"step": "new", "step/state": "new",
-        "step/state.value.field": "new"}`. `hw.savepoint.check` tells beforehand what becomes of each state.
+        `from_` is a savepoint, or one of `hw.checkpoints(job_dir)`, to go on from in a new `job_dir`. State in it that the
+        program has no place for is an error unless `allow_dropped_state`; `renamed` maps old names to new ones:
+        `{"step": "new", "step/state": "new", "step/state.value.field": "new"}`. `hw.savepoint.check` tells beforehand what
+        becomes of each state.
 
         `on_step` is told of every step of every epoch. For tests, `clock` gives processing time by epoch, and
         `restart_time` is the time that the restart strategy goes by.
         """
-        origin = self._origin(from_, renamed, allow_dropped_state=allow_dropped_state)
+        checkpoint = from_ if isinstance(from_, Checkpoint) else None
+        if checkpoint is not None and self._engine_name != "spark":
+            raise JobError.not_supported("checkpoints are Spark's", "start from a savepoint, or with engine='spark'")
+        savepoint = None if isinstance(from_, Checkpoint) else from_
+        origin = self._origin(savepoint, renamed, allow_dropped_state=allow_dropped_state)
         return self._start(
             self.graph,
             self._job_dir,
             bounded=bounded,
             origin=origin,
+            checkpoint=checkpoint,
             on_step=on_step,
             clock=clock,
             restart_time=restart_time,
@@ -215,7 +231,7 @@ class Environment:
     def run(
         self,
         *,
-        from_: str | os.PathLike[str] | None = None,
+        from_: str | os.PathLike[str] | Checkpoint | None = None,
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
@@ -263,6 +279,7 @@ class Environment:
         *,
         bounded: bool | None,
         origin: Origin | None = None,
+        checkpoint: Checkpoint | None = None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
@@ -280,6 +297,7 @@ class Environment:
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,
+            checkpoints_retained=self._retained,
             max_rows_per_epoch=self._max_rows,
             bounded=bounded,
             unaligned_ms=self._unaligned_ms,
@@ -289,6 +307,7 @@ class Environment:
             restart=self._restart,
             restart_time=restart_time or MachineTime(),
             origin=origin,
+            checkpoint=checkpoint,
             spark=self._spark,
             spark_config=self._spark_config,
         )
