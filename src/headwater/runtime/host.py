@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from headwater.batch import Batch, concat
@@ -16,12 +17,15 @@ from headwater.graph.nodes import Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
 from headwater.operators.pass_on import PassOperator
 from headwater.operators.registry import operator_for
-from headwater.plan.levels import JobPlan
+from headwater.plan.levels import DISK, JobPlan
 from headwater.runtime.closing import close_all
 from headwater.runtime.merging import merge, merge_two
 from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts, Payload, decode_payload, level_of
 from headwater.state import changelog
+from headwater.state.backend import StateBackend
+from headwater.state.disk import DiskBackend
+from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 
@@ -41,9 +45,10 @@ class Outcome:
 class LevelHost:
     """A working copy of a level's state and the operators over it."""
 
-    def __init__(self, plan: JobPlan, level: int, subtask: int) -> None:
+    def __init__(self, plan: JobPlan, level: int, subtask: int, local_dir: Path | None = None) -> None:
+        """State on disk goes under `local_dir`, or where temporary files go."""
         self._level, self._subtask = level, subtask
-        self._entries = [_Entry(plan, node, subtask) for node in plan.entries(level)]
+        self._entries = [_Entry(plan, node, subtask, local_dir) for node in plan.entries(level)]
         self.sequence = 0
         self.token: str | None = None
         self._last_meta: dict[str, Any] | None = None
@@ -86,7 +91,7 @@ class LevelHost:
         self._last_meta = None
 
     def close(self) -> None:
-        """Give the place up: fused steps close what they hold open."""
+        """Give the place up: steps close what they hold open, and state on disk is removed."""
         close_all(self._entries)
 
     def apply(self, record: bytes) -> None:
@@ -127,14 +132,15 @@ class LevelHost:
 class _Entry:
     """One entry of the level: its operator, the valve of its input channels, and its outlet."""
 
-    def __init__(self, plan: JobPlan, node: Node, subtask: int) -> None:
+    def __init__(self, plan: JobPlan, node: Node, subtask: int, local_dir: Path | None) -> None:
         self.node = node
         self.uid = plan.graph.uid(node)
+        self._backend: StateBackend = DiskBackend(self.uid, local_dir) if plan.state_backend == DISK else MEMORY
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
         self.operator: Operator
         if node.is_stateful:
-            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node))
+            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node), self._backend)
             self._outlet = Outlet.behind(plan, node)
         else:
             self.operator = PassOperator()
@@ -151,7 +157,7 @@ class _Entry:
         self._valve.clear_all()
 
     def close(self) -> None:
-        self._outlet.close()
+        close_all([self._outlet, self._backend])
 
     def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
         """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""

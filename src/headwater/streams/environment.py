@@ -17,7 +17,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
 from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
 from headwater.plan.explain import explain
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.levels import MEMORY, JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
@@ -27,6 +27,7 @@ from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
+from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step, Stream
 from headwater.watermarks import Watermarks
 
@@ -36,7 +37,7 @@ _ENGINES = ("spark", "local")
 class Environment:
     """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the settings of a job, each by its name
         self,
         name: str,
         *,
@@ -49,12 +50,14 @@ class Environment:
         key_groups: int = DEFAULT_KEY_GROUPS,
         max_rows_per_epoch: int = 1_000_000,
         restart: RestartStrategy | None = None,
+        state_backend: str = MEMORY,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
         each source gives to one epoch. `restart` says what to do when the running job fails: one of `hw.restart`, of
-        which `none()` is the default.
+        which `none()` is the default. `state_backend` says where the working state of keyed steps lives: in memory, or
+        with `"disk"` on the workers' local disks. It may differ from one run to the next.
         """
         if not name or not all(c.isalnum() or c in "_-." for c in name):
             raise GraphError.bad_argument(
@@ -81,6 +84,7 @@ class Environment:
             )
         if restart is not None and not isinstance(restart, RestartStrategy):
             raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
+        check_state_backend(state_backend)
         self.name = name
         self.graph = Graph(name)
         self._job_dir = None if job_dir is None else Path(job_dir)
@@ -89,6 +93,7 @@ class Environment:
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
         self._max_rows = max_rows_per_epoch
+        self._state_backend = state_backend
         self._restart = none() if restart is None else restart
 
     def source(
@@ -197,7 +202,7 @@ class Environment:
         return job
 
     def _plan(self, graph: Graph) -> JobPlan:
-        return plan_job(graph, self._parallelism, self._key_groups)
+        return plan_job(graph, self._parallelism, self._key_groups, self._state_backend)
 
     def _start(
         self,
