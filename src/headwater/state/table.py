@@ -49,12 +49,18 @@ class StateTable(Protocol):
 
 
 def key_order(keys: list[Any], dtype: pa.DataType) -> list[int]:
-    """The places of keys in ascending order; equal keys stay as they were."""
-    key = encode(keys, pa.field("key", dtype), "key")
-    columns = key.flatten() if pa.types.is_struct(dtype) else [key]
-    names = [f"k{place}" for place in range(len(columns))]
-    order = pa.table([*columns, key.is_null(), pa.array(range(len(key)))], names=[*names, "is_null", "place"])
-    return pc.sort_indices(order, sort_keys=[(n, "ascending") for n in order.column_names]).to_pylist()  # type: ignore[no-any-return]
+    """The places of keys in ascending order, nulls last."""
+    columns = _compared(encode(keys, pa.field("key", dtype), "key"))
+    order = pa.table(columns, names=[str(place) for place in range(len(columns))])
+    found = pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names])
+    return found.to_pylist()  # type: ignore[no-any-return]
+
+
+def _compared(key: pa.Array) -> list[pa.Array]:
+    """The columns that keys are compared by; a null struct comes behind one of nulls."""
+    if not pa.types.is_struct(key.type):
+        return [key]
+    return [column for child in key.flatten() for column in _compared(child)] + [key.is_null()]
 
 
 class KeyedLayout:
