@@ -42,7 +42,7 @@ class BroadcastStates:
 
     def __init__(self, declarations: Sequence[MapState], step: str) -> None:
         self._step, self._gate = step, _Gate()
-        self._entries = KeyTable(len(declarations), pa.string())
+        self._entries = KeyTable(len(declarations))
         self.maps: dict[str, BroadcastMap] = {}
         for index, state in enumerate(declarations):
             layout = KeyedLayout(step, state.name, pa.string(), state.columns(), OneForAll())

@@ -56,6 +56,8 @@ class DiskBackend:
 class DiskTable(KeyTable):
     """The entries of a step, of which `entries` has those that are in memory. Each ends with its key as bytes."""
 
+    is_sorted = True
+
     def __init__(
         self,
         store: RocksStore,
@@ -65,7 +67,7 @@ class DiskTable(KeyTable):
         *,
         step: str,
     ) -> None:
-        super().__init__(len(declarations), key)
+        super().__init__(len(declarations))
         self.store, self.prefix, self._codec = store, prefix, key_codec(key)
         self._columns = [_column(self, index, declaration, step) for index, declaration in enumerate(declarations)]
         self._unsaved: list[dict[Any, Entry]] = [{} for _ in declarations]

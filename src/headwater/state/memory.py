@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from headwater.descriptors import StateDeclaration
 from headwater.errors import StateError
-from headwater.state.table import key_order
 from headwater.state.timers import HeapTimers
 
 Entry = list[Any]
@@ -52,12 +51,14 @@ class _NoEntry(list[Any]):
 class KeyTable:
     """The entries of a step by key. An entry is in the table from its first write until all its states are gone."""
 
-    def __init__(self, states: int, key: pa.DataType) -> None:
+    is_sorted = False
+    """Whether a scan is in the order of keys."""
+
+    def __init__(self, states: int) -> None:
         self.entries: dict[Any, Entry] = {}
         self.written: list[list[Entry]] = [[] for _ in range(states)]
         """For each state, the entries written since its last delta, each once."""
         self._blank: Entry = [None, 0] * states
-        self._key = key
 
     def entry(self, key: Any) -> Entry:
         """The key's entry; a new one is not in the table before it is written to."""
@@ -80,11 +81,9 @@ class KeyTable:
             self.entries.pop(entry[0], None)
 
     def scan(self, state: int) -> Iterator[tuple[Any, Any]]:
-        """Each key that has a state, with its value, in an order that does not depend on how the table came to be."""
+        """Each key that has a state, with its value; in the order of keys where `is_sorted` says so."""
         place = 1 + 2 * state
-        held = [entry for entry in self.entries.values() if entry[place] is not None]
-        for at in key_order([entry[0] for entry in held], self._key):
-            yield held[at][0], held[at][place]
+        return ((entry[0], entry[place]) for entry in self.entries.values() if entry[place] is not None)
 
     def clear(self, state: int) -> None:
         """Forget every value of a state."""
@@ -99,7 +98,7 @@ class MemoryBackend:
     """Keeps the working state of a step in memory."""
 
     def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
-        return KeyTable(len(declarations), key)
+        return KeyTable(len(declarations))
 
     def timers(self, key: pa.DataType) -> HeapTimers:
         return HeapTimers()

@@ -94,7 +94,7 @@ def open_operator_states(
 ) -> tuple[SubtaskCursor, dict[str, OperatorList]]:
     """The cursor of a step, and the handle of each declared list by name."""
     declarations = list(declarations)
-    table = KeyTable(len(declarations), _KEY_TYPE)
+    table = KeyTable(len(declarations))
     cursor = SubtaskCursor(table)
     handles = {}
     for index, declaration in enumerate(declarations):

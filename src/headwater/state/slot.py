@@ -11,7 +11,7 @@ from headwater.errors import StateError
 from headwater.rows import decode
 from headwater.state.memory import STORED, WRITTEN, Cursor, Entry, KeyTable
 from headwater.state.spread import Spread
-from headwater.state.table import KeyedLayout, chunks_of
+from headwater.state.table import KeyedLayout, chunks_of, sorted_by_key
 
 
 class Slot:
@@ -68,11 +68,12 @@ class Slot:
 
     def entries_by_key(self) -> Iterator[Entry]:
         """The entries that have this state, in an order that does not depend on how the table came to be."""
-        for key, _ in self._table.scan(self._index):
-            yield self._table.entry(key)
+        keys: Iterable[Any] = (key for key, _ in self._table.scan(self._index))
+        return map(self._table.entry, keys if self._table.is_sorted else self._layout.sorted_keys(keys))
 
     def dump(self) -> pa.Table:
-        return self._layout.puts(self._rows(self._table.scan(self._index)))
+        table = self._layout.puts(self._rows(self._table.scan(self._index)))
+        return table if self._table.is_sorted else sorted_by_key(table)
 
     def _rows(self, held: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, ...]]:
         """The rows of a dump, of keys and what they have."""

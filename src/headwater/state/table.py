@@ -48,12 +48,11 @@ class StateTable(Protocol):
         """The number of entries."""
 
 
-def key_order(keys: list[Any], dtype: pa.DataType) -> list[int]:
-    """The places of keys in ascending order, nulls last."""
-    columns = _compared(encode(keys, pa.field("key", dtype), "key"))
+def sorted_by_key(table: pa.Table) -> pa.Table:
+    """The rows in the order of their keys, nulls last, those of one key as they were."""
+    columns = [*_compared(table.column("key").combine_chunks()), pa.array(range(len(table)))]
     order = pa.table(columns, names=[str(place) for place in range(len(columns))])
-    found = pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names])
-    return found.to_pylist()  # type: ignore[no-any-return]
+    return table.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
 
 
 def _compared(key: pa.Array) -> list[pa.Array]:
@@ -85,6 +84,13 @@ class KeyedLayout:
         key = encode(keys, self._key, where)
         arrays = [encode(values, field, where) for values, field in zip(columns, self._fields, strict=True)]
         return pa.Table.from_arrays([pa.array(ops, pa.int8()), key, *arrays], schema=self.schema)
+
+    def sorted_keys(self, keys: Iterable[Any]) -> list[Any]:
+        """Keys in the order in which a dump has them."""
+        keys = list(keys)
+        places = pa.array(range(len(keys)), pa.int64())
+        table = pa.table({"key": encode(keys, self._key, self._where), "place": places})
+        return [keys[place] for place in sorted_by_key(table)["place"].to_pylist()]
 
     def puts(self, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
         """Rows of a key and the other columns, as puts; made in chunks, so that few are held as Python values at a time."""

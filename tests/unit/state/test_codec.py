@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headwater.rows import converter, decode, encode
 from headwater.schema import parse_type
 from headwater.state.codec import key_codec, value_codec
-from headwater.state.table import key_order
+from headwater.state.table import KeyedLayout
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
 MOMENTS = st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2300, 1, 1))  # noqa: DTZ001
@@ -95,4 +95,4 @@ def test_bytes_of_keys_come_back_and_have_the_order_of_a_dump(ddl: str, data: st
     codec = key_codec(dtype)
     for key in keys:
         assert codec.decode(codec.encode(key)) == key
-    assert sorted(keys, key=codec.encode) == [keys[place] for place in key_order(keys, dtype)]
+    assert sorted(keys, key=codec.encode) == KeyedLayout("step", "it", dtype, []).sorted_keys(keys)
