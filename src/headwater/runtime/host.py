@@ -5,7 +5,7 @@ It does no I/O, knows nothing of Spark, and gives the same bytes for the same in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,14 +119,16 @@ class LevelHost:
 
     def base(self) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
-        sections = []
+        self._last_meta = meta
+        return changelog.pack(meta, self._dumps())
+
+    def _dumps(self) -> Iterator[changelog.Section]:
+        """All state, a table at a time: only its compressed form has to fit memory as a whole."""
         for entry in self._entries:
             for name, table in entry.tables().items():
                 table.forget_changes()
                 if len(table):
-                    sections.append((entry.uid, name, table.dump()))
-        self._last_meta = meta
-        return changelog.pack(meta, sections)
+                    yield entry.uid, name, table.dump()
 
 
 class _Entry:
