@@ -33,12 +33,21 @@ ALLOWED: dict[str, frozenset[str]] = {
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
     "streams": LEAVES
     | {"clock.event_time", "connectors", "graph", "plan", "state.keys"}
-    | {"runtime.engine", "runtime.local", "runtime.offsets", "runtime.steps", "spark.engine"},
+    | {
+        "runtime.checkpoints",
+        "runtime.engine",
+        "runtime.local",
+        "runtime.offsets",
+        "runtime.saved",
+        "runtime.steps",
+        "spark.engine",
+    },
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do
     ROOT: LEAVES
-    | {"connectors", "eventlog", "graph.guarantees", "runtime.engine", "runtime.steps", "streams", "testing"},
+    | {"connectors", "eventlog", "graph.guarantees", "runtime.checkpoints", "runtime.engine", "runtime.steps"}
+    | {"streams", "testing"},
 }
 
 THIRD_PARTY: dict[str, frozenset[str]] = {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from tests.parts.waiting import until
 
 import headwater as hw
 from headwater.state import disk, disk_timers
@@ -74,7 +74,7 @@ def test_a_job_folder_goes_on_with_either_backend(spark: SparkSession, tmp_path:
         if bounded:
             started.wait()
         else:
-            _until(lambda: len(rows("spark")) == values.stop, started)
+            until(lambda: len(rows("spark")) == values.stop, started)
             started.stop()
         return [row["folders"] for row in rows("spark") if row["last"] in values]
 
@@ -86,11 +86,3 @@ def test_a_job_folder_goes_on_with_either_backend(spark: SparkSession, tmp_path:
     told = {engine: sorted((row["k"], row["what"]) for row in rows(engine)) for engine in ("spark", "local")}
     assert told["spark"] == told["local"]
     assert len(told["spark"]) == 160, "each row has told once, and each timer has fired"
-
-
-def _until(condition: Callable[[], bool], job: hw.Job, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert job.status().error is None, job.status().error
-        assert time.monotonic() < deadline, job.status()
-        time.sleep(0.05)

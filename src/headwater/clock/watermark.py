@@ -21,7 +21,7 @@ _STATUS = pa.field("status", pa.int8())
 """A column of tables in which some channel does not count; a table without it is one in which all do."""
 
 
-class OneWatermark:
+class OneWatermark(Spread):
     """What all subtasks know of the channels, as one: nothing is later or earlier for having moved.
 
     A step's channels are made anew, one for each subtask it will run on, so that nobody waits for one that is gone. Where

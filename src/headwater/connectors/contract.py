@@ -97,6 +97,13 @@ class Sink(ABC):
         with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
             writer.write_table(table)
 
+    def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:  # noqa: B027  most outputs have no owner
+        """Called before `open` for a job that goes on from a savepoint: the output of job `before` becomes this one's.
+
+        What that job published up to the savepoint's epoch stays. An output that knows its owner refuses when the owner
+        is another one, or has published a later epoch: those rows would come again. May be called again after a crash.
+        """
+
     @abstractmethod
     def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
         """Called in the driver before the first epoch of a run; refuses an output that belongs to another run."""

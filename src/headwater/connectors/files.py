@@ -38,6 +38,7 @@ class FilesSink(Sink):
         self.format = format
         self.extension = _EXTENSIONS[format]
         self._uid = ""
+        self._mine: dict[str, str] = {}
 
     def describe(self) -> str:
         return f"{self.format} files in {self.folder}"
@@ -69,20 +70,43 @@ class FilesSink(Sink):
                         str(field.type),
                         "use parquet or json",
                     )
-        owner_file = self.folder / "_headwater" / "owner.json"
-        owner = json.loads(owner_file.read_text()) if owner_file.exists() else None
-        mine = {"job": job_id, "sink": uid}
+        self._mine = {"job": job_id, "sink": uid}
+        owner = self._owner()
         if owner is None:
-            owner_file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(owner_file, json.dumps(mine).encode())
-        elif owner != mine:
+            self._own(self._mine)
+        elif owner != self._mine:
             raise PublishError.folder_of_another_job(uid, str(self.folder), json.dumps(owner), job_id)
         elif not resumed and self._manifest().exists():
             raise PublishError.folder_of_another_job(
                 uid, str(self.folder), json.dumps(owner), f"{job_id}, starting anew"
             )
 
+    def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:
+        owner, mine = self._owner(), {"job": job_id, "sink": uid}
+        if owner is None or owner == mine:
+            return
+        if owner != {"job": before, "sink": uid}:
+            raise PublishError.folder_of_another_job(uid, str(self.folder), json.dumps(owner), job_id)
+        later = sorted(path.name for path in self.folder.glob(f"{uid}-*") if _epoch_of(path.name, uid) > epoch)
+        if later:
+            raise PublishError.published_after(uid, str(self.folder), epoch, later[0])
+        self._own(mine)
+
+    def _owner(self) -> dict[str, str] | None:
+        """The job and sink that the folder belongs to."""
+        file = self.folder / "_headwater" / "owner.json"
+        return json.loads(file.read_text()) if file.exists() else None
+
+    def _own(self, owner: dict[str, str]) -> None:
+        file = self.folder / "_headwater" / "owner.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(owner).encode())
+
     def publish(self, epoch: int, files: list[Staged]) -> None:
+        if files and self._owner() != self._mine:
+            raise PublishError.folder_of_another_job(
+                self._uid, str(self.folder), json.dumps(self._owner()), json.dumps(self._mine)
+            )
         for file in files:
             final = self.folder / file.name
             if final.exists():
@@ -103,6 +127,12 @@ class FilesSink(Sink):
 
     def _manifest(self) -> Path:
         return self.folder / "_headwater" / "manifest.jsonl"
+
+
+def _epoch_of(name: str, uid: str) -> int:
+    """The epoch in the name of a published file; -1 for another file."""
+    digits = name.removeprefix(f"{uid}-")[:10]
+    return int(digits) if digits.isdigit() else -1
 
 
 def _lines_from_end(path: Path, tail_bytes: int = 1 << 16) -> list[str]:

@@ -6,8 +6,10 @@ that are not entries are fused into whatever emits into them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from headwater.connectors.contract import Sink
 from headwater.graph.graph import Graph
@@ -38,6 +40,21 @@ class JobPlan:
     def entries(self, level: int) -> list[Node]:
         """The entries of a level in the order of the graph."""
         return [self.graph.node(n) for n, at in sorted(self.level_of_entry.items()) if at == level]
+
+    def feeders(self, node: Node) -> set[str]:
+        """The uids of the entries and sources that an entry hears from, past the steps that are fused into them."""
+        found: set[str] = set()
+        for edge in node.inputs:
+            origin = self.graph.node(edge.source)
+            is_place = origin.is_source or origin.id in self.level_of_entry
+            found |= {self.graph.uid(origin)} if is_place else self.feeders(origin)
+        return found
+
+    def kept_by_step(self) -> dict[str, dict[str, Any]]:
+        """What each entry keeps, in words, by its uid; an entry that is not stateful keeps nothing but event time."""
+        entries = (self.graph.node(node) for node in sorted(self.level_of_entry))
+        words = {self.graph.uid(node): node.kept() if node.is_stateful else {} for node in entries}
+        return json.loads(json.dumps(words))  # type: ignore[no-any-return]  # as it is read back
 
     def sources(self) -> list[SourceNode]:
         return [node for node in self.graph if isinstance(node, SourceNode)]

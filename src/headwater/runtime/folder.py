@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import socket
 import uuid
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ from typing import Any
 from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
+from headwater.runtime.saved.origin import Origin
 
+CHECKPOINT, OUTBOX = "checkpoint", "outbox"
 _FORMAT = 1
 
 
@@ -21,41 +25,70 @@ class JobFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.path.mkdir(parents=True, exist_ok=True)
-        self.checkpoint = self.path / "checkpoint"
-        self.outbox = self.path / "outbox"
+        self.checkpoint = self.path / CHECKPOINT
+        self.outbox = self.path / OUTBOX
         self.outbox.mkdir(exist_ok=True)
         self.restarts = self.path / "restarts.jsonl"
-        self._lock = (self.path / "lock").open("w")
+        self._lock = (self.path / "lock").open("a+")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._lock.seek(0)
+            owner = self._lock.read()
             self._lock.close()
-            raise JobError.folder_in_use(str(self.path)) from None
+            raise JobError.folder_in_use(str(self.path), owner, is_own=owner == _this_process()) from None
+        self._lock.truncate(0)
+        self._lock.write(_this_process())
+        self._lock.flush()
         self.job_id = ""
         self.resumed = False
+        self.origin: Origin | None = None
 
-    def claim(self, plan: JobPlan) -> None:
-        """Take the folder for a plan: note the plan in a new folder, compare it in an old one."""
+    @property
+    def first_epoch(self) -> int:
+        """The number of the job's first epoch; Spark counts its batches from 0."""
+        return 0 if self.origin is None else self.origin.epoch + 1
+
+    def claim(self, plan: JobPlan, origin: Origin | None = None) -> None:
+        """Take the folder for a plan: note the plan and the origin in a new folder, compare them in an old one."""
         shape = shape_of(plan)
         file = self.path / "job.json"
         if not file.exists():
-            self.job_id = uuid.uuid4().hex
+            self.job_id, self.origin = uuid.uuid4().hex, origin
             content = {"format": _FORMAT, "job": plan.graph.name, "id": self.job_id, "shape": shape}
+            if origin is not None:
+                content["origin"] = origin.to_json()
             write_atomically(file, json.dumps(content, indent=2, sort_keys=True).encode())
             return
         try:
             known = json.loads(file.read_text())
             self.job_id = known["id"]
-            differences = _differences(known["shape"], json.loads(json.dumps(shape)))
+            self.origin = Origin.from_json(known["origin"]) if "origin" in known else None
+            found = differences(known["shape"], shape)
         except (ValueError, KeyError, TypeError) as error:
             raise JobError.corrupt(str(file), str(error)) from None
-        if differences:
-            raise JobError.other_program(str(self.path), differences)
+        if origin is not None and (self.origin is None or self.origin.digest != origin.digest):
+            raise JobError.has_a_job(str(self.path), origin.path)
+        if found:
+            raise JobError.other_program(str(self.path), found)
         self.resumed = True
+
+    def is_claimed(self) -> bool:
+        """Whether there is a job in it."""
+        return (self.path / "job.json").exists()
+
+    def give_back(self) -> None:
+        """Forget the job of a folder that was new when it was claimed and in which nothing was committed."""
+        if not self.resumed and not (self.checkpoint / "commits").exists():
+            (self.path / "job.json").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let another process have the folder."""
         self._lock.close()
+
+
+def _this_process() -> str:
+    return f"{os.getpid()} on {socket.gethostname()}"
 
 
 def shape_of(plan: JobPlan) -> dict[str, Any]:
@@ -71,7 +104,9 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
     return {"parallelism": plan.parallelism, "key groups": plan.groups, "steps": entries, "sources": sources}
 
 
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What is not the same in two shapes, in words."""
+    new = json.loads(json.dumps(new))  # as it is read back
     found = [
         f"{name} was {old[name]}, is {new[name]}"
         for name in ("parallelism", "key groups", "sources")

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
+import os
 import threading
+import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwater.durable import append_line
 from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.saved.files import Savepoint, new_folder
+
+if TYPE_CHECKING:
+    from headwater.runtime.checkpoints.listing import Checkpoints
 
 _SHOWN_RESTARTS = 100
 """How many of the newest reasons a status holds; a job folder keeps them all."""
+_FIRST_EPOCH_S = 60
+"""How long a savepoint waits for a job that has just been started."""
+_POLL_S = 0.02
 _MESSAGE_CHARACTERS = 4000
 """Enough for a user's traceback; Spark's own errors can be much longer."""
 
@@ -29,6 +41,11 @@ class SupervisedJob(ABC):
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._draining = threading.Event()
+        self._last_savepoint: Path | None = None
+        self._savepoint_error: Exception | None = None
+        self._wants_aligned = threading.Event()
+        self._stops_aligned = threading.Event()
         self._error: Exception | None = None
         self._file = restarts
         self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
@@ -43,17 +60,61 @@ class SupervisedJob(ABC):
             raise self._error
         return not self._thread.is_alive()
 
-    def stop(self) -> None:
-        self._stopping.set()
+    def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
+        self._last_savepoint = None if savepoint is None else new_folder(Path(savepoint))
+        if drain:
+            self._draining.set()
+        elif savepoint is not None and self._settings.unaligned_ms is not None:
+            self._stops_aligned.set()
+            self.request_aligned_epoch()
+        else:
+            self._stopping.set()
         self._thread.join()
+        if self._savepoint_error is not None:
+            raise self._savepoint_error
+        if self._last_savepoint is not None and self._error is not None:
+            raise self._error
+        return self._last_savepoint
+
+    def savepoint(self, path: str | os.PathLike[str]) -> Path:
+        return self._save(new_folder(Path(path))).path
+
+    def _reach_alignment(self) -> None:
+        """Called when an epoch that was to leave nothing in flight has done so, before the next one is planned."""
+        self._wants_aligned.clear()
+        if self._stops_aligned.is_set():
+            self._stopping.set()
+
+    def request_aligned_epoch(self) -> None:
+        """Let the next epoch that is planned leave nothing in flight; `status().aligned_epoch` tells when one has.
+
+        It reads nothing and takes as long as what is in flight takes. Where epochs are aligned, the next one is as ever.
+        """
+        self._wants_aligned.set()
 
     def status(self) -> JobStatus:
         with self._lock:
             return copy.deepcopy(self._status)
 
     @abstractmethod
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now."""
+
+    @abstractmethod
     def _attempt(self, *, again: bool) -> str:
         """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
+
+    def _wait_until_published(self, path: Path) -> None:
+        """Wait for the first epoch that can be saved, as long as the job is on its way to it."""
+        deadline = time.monotonic() + _FIRST_EPOCH_S
+        while self.status().published < 0:
+            if not self._thread.is_alive() or time.monotonic() > deadline or self._thread is threading.current_thread():
+                raise SavepointError.nothing_committed(self.name, path)
+            time.sleep(_POLL_S)
+
+    @abstractmethod
+    def _save(self, path: Path) -> Savepoint:
+        """Write the newest published epoch into a new folder."""
 
     @abstractmethod
     def release(self) -> None:
@@ -62,6 +123,7 @@ class SupervisedJob(ABC):
     def _run(self) -> None:
         try:
             state, error = self._attempts(), None
+            self._save_last()
         except Exception as raised:  # handed to whoever waits
             state, error = "failed", raised
         finally:
@@ -72,6 +134,14 @@ class SupervisedJob(ABC):
             if error is not None:
                 self._status.error = "\n".join([str(error), *getattr(error, "__notes__", ())])
 
+    def _save_last(self) -> None:
+        """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
+        if self._last_savepoint is not None:
+            try:
+                self._save(self._last_savepoint)
+            except Exception as error:
+                self._savepoint_error = error
+
     def _attempts(self) -> str:
         """Attempt after attempt, until one comes to its end, the job is stopped, or the strategy gives up."""
         settings = self._settings
@@ -80,7 +150,7 @@ class SupervisedJob(ABC):
             try:
                 return self._attempt(again=made > 0)
             except Exception as error:
-                if self._stopping.is_set():
+                if self._stopping.is_set() or getattr(error, "is_final", False):
                     raise
                 failed_ms = settings.restart_time.now_ms()
                 delay_ms = count.delay_ms(failed_ms)
@@ -98,7 +168,8 @@ class SupervisedJob(ABC):
 
     def _keep(self, reason: RestartReason) -> None:
         if self._file is not None:
-            append_line(self._file, json.dumps(asdict(reason)))
+            with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
+                append_line(self._file, json.dumps(asdict(reason)))
         with self._lock:
             self._status.state = "restarting"
             self._status.restarts = [*self._status.restarts, reason][-_SHOWN_RESTARTS:]

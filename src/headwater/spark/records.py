@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+from abc import ABC, abstractmethod
 from dataclasses import asdict
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -19,6 +20,7 @@ from headwater.state.changelog import Head, pieces
 
 _KEY = StructType([StructField("number", LongType())])
 _VALUE = StructType([StructField("data", BinaryType())])
+VARIABLE = "changelog"
 _HEAD = 0
 """The number of the head; records are numbered from 1, each with room for a million pieces."""
 _PIECES = 1 << 20
@@ -26,11 +28,20 @@ _PREFIX = struct.Struct("<I32s")
 """In front of each piece: the number of pieces, and the token of the attempt that wrote the record."""
 
 
-class SparkRecordStore:
-    """A `RecordStore` over a state variable; every call is a round trip to the JVM, so there are few of them."""
+class PiecedRecords(ABC):
+    """A `RecordStore` whose records are kept in numbered pieces."""
 
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._map = handle.getMapState("changelog", _KEY, _VALUE)
+    @abstractmethod
+    def _get(self, number: int) -> bytes | None:
+        """What is kept under a number."""
+
+    @abstractmethod
+    def _put(self, number: int, data: bytes) -> None:
+        """Keep something under a number."""
+
+    @abstractmethod
+    def _remove(self, number: int) -> None:
+        """Drop what is kept under a number."""
 
     def head(self) -> Head | None:
         stored = self._get(_HEAD)
@@ -65,7 +76,7 @@ class SparkRecordStore:
         first = self._piece(sequence, 0)
         if first is not None:
             for part in range(first[0]):
-                self._map.removeKey((sequence * _PIECES + part,))
+                self._remove(sequence * _PIECES + part)
 
     def _piece(self, sequence: int, part: int) -> tuple[int, str, bytes] | None:
         data = self._get(sequence * _PIECES + part)
@@ -74,9 +85,35 @@ class SparkRecordStore:
         count, token = _PREFIX.unpack_from(data)
         return count, token.decode(), data[_PREFIX.size :]
 
+
+class SparkRecordStore(PiecedRecords):
+    """Records in a state variable; every call is a round trip to the JVM, so there are few of them."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._map = handle.getMapState(VARIABLE, _KEY, _VALUE)
+
     def _get(self, number: int) -> bytes | None:
         found = self._map.getValue((number,))
         return None if found is None else bytes(found[0])
 
     def _put(self, number: int, data: bytes) -> None:
         self._map.updateValue((number,), (data,))
+
+    def _remove(self, number: int) -> None:
+        self._map.removeKey((number,))
+
+
+class ReadRecords(PiecedRecords):
+    """Records that were read back, to look at."""
+
+    def __init__(self, found: dict[int, bytes]) -> None:
+        self._found = found
+
+    def _get(self, number: int) -> bytes | None:
+        return self._found.get(number)
+
+    def _put(self, number: int, data: bytes) -> None:
+        self._found[number] = data
+
+    def _remove(self, number: int) -> None:
+        self._found.pop(number, None)

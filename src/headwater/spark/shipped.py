@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from pyspark import cloudpickle
@@ -13,7 +14,9 @@ from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.closing import close_all
+from headwater.runtime.folder import JobFolder
 from headwater.runtime.host import LevelHost
+from headwater.runtime.saved.origin import Origin
 from headwater.runtime.split import SplitHost
 
 
@@ -29,11 +32,22 @@ class _Worker:
         close_all([*self.splits.values(), *self.hosts.values()])
 
 
+class Request(Enum):
+    """What the driver can ask the source of a running query for."""
+
+    STOP = "stop"
+    """No further epoch."""
+    DRAIN = "drain"
+    """One more epoch, with which the input ends where it is."""
+    ALIGNED_EPOCH = "aligned"
+    """Epochs that leave nothing in flight."""
+
+
 _workers: dict[str, _Worker] = {}
 """By run; a worker process serves many tasks, one at a time."""
 
 
-def _local_dir() -> Path | None:
+def local_dir() -> Path | None:
     """Where Spark lets this worker keep files; it removes them when the executor ends."""
     folders = os.environ.get("SPARK_LOCAL_DIRS", "")
     return Path(folders.split(",")[0]) if folders else None
@@ -53,29 +67,35 @@ class ShippedJob:
     parallelism: int
     file: str
     digest: str
+    origin: Origin | None
 
     @classmethod
-    def of(cls, plan: JobPlan, job_id: str, run_id: str, outbox: Path) -> ShippedJob:
+    def of(cls, plan: JobPlan, folder: JobFolder, run_id: str) -> ShippedJob:
         pickled = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
-        file = outbox / f"plan-{run_id}.pickle"
+        file = folder.outbox / f"plan-{run_id}.pickle"
         write_atomically(file, pickled)
-        return cls(job_id, run_id, str(outbox), plan.parallelism, str(file), hashlib.sha256(pickled).hexdigest())
+        digest = hashlib.sha256(pickled).hexdigest()
+        return cls(folder.job_id, run_id, str(folder.outbox), plan.parallelism, str(file), digest, folder.origin)
 
-    def request_stop(self) -> None:
-        """Let the source plan no further epoch; it runs in another process, so the word is a file."""
-        self._stop_file().touch()
+    def request(self, what: Request) -> None:
+        """Let the source know; it plans in another process, so the word is a file."""
+        self._file_of(what).touch()
 
-    def is_stop_requested(self) -> bool:
-        """Whether no further epoch is wanted."""
-        return self._stop_file().exists()
+    def withdraw(self, what: Request) -> None:
+        """Take a request back."""
+        self._file_of(what).unlink(missing_ok=True)
+
+    def is_requested(self, what: Request) -> bool:
+        return self._file_of(what).exists()
 
     def remove(self) -> None:
         """Remove the run's files after it."""
         Path(self.file).unlink(missing_ok=True)
-        self._stop_file().unlink(missing_ok=True)
+        for what in Request:
+            self.withdraw(what)
 
-    def _stop_file(self) -> Path:
-        return Path(self.file).with_suffix(".stop")
+    def _file_of(self, what: Request) -> Path:
+        return Path(self.file).with_suffix(f".{what.value}")
 
     def plan(self) -> JobPlan:
         """The plan, in this process."""
@@ -86,7 +106,7 @@ class ShippedJob:
         worker = self._worker()
         place = (level, subtask)
         if place not in worker.hosts:
-            worker.hosts[place] = LevelHost(worker.plan, level, subtask, _local_dir())
+            worker.hosts[place] = LevelHost(worker.plan, level, subtask, local_dir=local_dir())
         return worker.hosts[place]
 
     def split(self, node: int, split: str) -> SplitHost:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from headwater.runtime import collector, progress
 from headwater.runtime.outbox import stage
 from headwater.runtime.payload import encode_report
+from headwater.runtime.saved.origin import begin
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
 from headwater.spark.records import SparkRecordStore
@@ -41,15 +42,17 @@ class LevelProcessor(StatefulProcessor):
         subtask = by_subtask.index(salt)
         host = job.host(self._level, subtask)
         head = catch_up(host, self._store, f"level {self._level}, subtask {subtask}")
+        if head is None:
+            begin(host, job.plan(), (self._level, subtask), job.origin)
         host.token = None  # not to be trusted again before this attempt has come to its end
         outcome = host.run(payloads)
-        append(host, self._store, head, uuid.uuid4().hex)
+        written = append(host, self._store, head, uuid.uuid4().hex)
         staged = stage(
             job.plan(), Path(job.outbox), outcome.epoch, f"l{self._level}-{subtask:04d}", outcome.sink_batches
         )
         for target, payload in outcome.payloads:
             yield Row(subtask=by_subtask[target], payload=bytearray(payload))
-        yield Row(subtask=salt, payload=bytearray(encode_report(progress.report(outcome, staged))))
+        yield Row(subtask=salt, payload=bytearray(encode_report(progress.report(outcome, staged, written=written))))
 
     def close(self) -> None:
         """The worker keeps its copy; the next task on it may go on from there."""

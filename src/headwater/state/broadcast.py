@@ -14,13 +14,13 @@ from headwater.descriptors import MapState
 from headwater.errors import StateError
 from headwater.state.map_handle import MapHandle
 from headwater.state.memory import Cursor, KeyTable
-from headwater.state.spread import Subtasks
+from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout
 
 _ALL_KEYS = "*"
 
 
-class OneForAll:
+class OneForAll(Spread):
     """Every subtask has the same, so every new one gets what the first had."""
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:

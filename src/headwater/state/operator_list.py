@@ -39,7 +39,7 @@ class SubtaskCursor(Cursor):
         self.is_behind = False
 
 
-class Evenly:
+class Evenly(Spread):
     """The elements of all lists, in the order of subtasks and then of places, are dealt out in turn."""
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
@@ -48,7 +48,7 @@ class Evenly:
         return [_as_list(together.filter(pa.array(turns == subtask))) for subtask in range(to.count)]
 
 
-class ToAll:
+class ToAll(Spread):
     """Every subtask gets the elements of all lists, in the order of subtasks and then of places."""
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:

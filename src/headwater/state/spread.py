@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.state.keys import key_groups, subtasks_of
@@ -24,10 +25,14 @@ class Subtasks:
     """The key groups of the job."""
     entries: frozenset[str]
     """The uids of the steps that run on every subtask; other channels are splits of sources."""
+    feeders: frozenset[str]
+    """The uids of the steps and sources that the step to restore hears from."""
 
     def channels(self, name: str) -> list[str]:
-        """The channels that stand where a channel stood: those of the same step, or the same split."""
-        uid = name.partition("/")[0]
+        """The channels that stand where a channel stood: those of the same step, the same split, or none any more."""
+        uid, is_channel, _ = name.partition("/")
+        if is_channel and uid not in self.feeders:
+            return []
         return [f"{uid}/{subtask}" for subtask in range(self.count)] if uid in self.entries else [name]
 
 
@@ -37,8 +42,12 @@ class Spread(Protocol):
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
         """A table for each new subtask, of the dumps of the old ones; at least one, in order, the empty ones left out."""
 
+    def groups(self, table: pa.Table, count: int) -> npt.NDArray[np.int64] | None:
+        """The key group of each row, of so many; None where rows have no key, so that all tables are needed to deal."""
+        return None
 
-class ByKey:
+
+class ByKey(Spread):
     """Each row goes to the subtask that owns the group of its key."""
 
     def __init__(self, key: Callable[[pa.Table], pa.Array | pa.ChunkedArray]) -> None:
@@ -49,8 +58,11 @@ class ByKey:
         owners = subtasks_of(key_groups(self._key(together), to.groups), to.groups, to.count)
         return [together.filter(pa.array(owners == subtask)) for subtask in range(to.count)]
 
+    def groups(self, table: pa.Table, count: int) -> npt.NDArray[np.int64] | None:
+        return key_groups(self._key(table), count)
 
-class ToFirst:
+
+class ToFirst(Spread):
     """All rows go to the first subtask: where rows without a key are."""
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
@@ -58,7 +70,7 @@ class ToFirst:
         return [together, *[together.slice(0, 0)] * (to.count - 1)]
 
 
-class InOneOrder:
+class InOneOrder(Spread):
     """Rows that each subtask has numbered, dealt out by another spread under numbers that are unique among all.
 
     The order of numbers stays; rows of different subtasks with the same number go in the order of these.
@@ -73,6 +85,9 @@ class InOneOrder:
         place = ordered.column_names.index(self._numbers)
         numbers = pa.array(range(len(ordered)), pa.int64())
         return self._spread.deal([ordered.set_column(place, ordered.schema.field(place), numbers)], to)
+
+    def groups(self, table: pa.Table, count: int) -> npt.NDArray[np.int64] | None:
+        return self._spread.groups(table, count)
 
 
 BY_KEY: Spread = ByKey(lambda table: table["key"])

@@ -210,7 +210,8 @@ def valve_of(said: Said, *, then: Said | None = None) -> Valve:
 
 def moved(valves: list[Valve], count: int) -> list[Valve]:
     """The valves of so many subtasks; 'step' runs on all of them, other channels are splits."""
-    parts = Valve.spread.deal([valve.dump() for valve in valves], Subtasks(count, 128, frozenset({"step"})))
+    to = Subtasks(count, 128, entries=frozenset({"step"}), feeders=frozenset({"rows", "step"}))
+    parts = Valve.spread.deal([valve.dump() for valve in valves], to)
     found = []
     for part in parts:
         valve = Valve()
@@ -233,6 +234,12 @@ def test_nobody_waits_for_a_channel_that_is_gone() -> None:
     said: Said = {"step/0": 10, "step/1": 10, "step/2": 10}
     (valve,) = moved([valve_of(said)] * 3, 1)
     assert play(valve, {"step/0": 99}) == (99, False)
+
+
+def test_nobody_waits_for_a_step_or_source_that_is_no_longer_read() -> None:
+    (valve,) = moved([valve_of({"step/0": 30, "gone/0": 10, "gone/1": 10})], 1)
+    assert valve.watermark() == 10
+    assert play(valve, {"step/0": 40}) == (40, False)
 
 
 def test_what_was_late_stays_late_when_the_watermark_was_ahead_of_its_channels() -> None:

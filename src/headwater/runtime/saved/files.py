@@ -1,0 +1,218 @@
+"""The files of a savepoint: Parquet for each state and subtask, and `savepoint.json`, written last, that names them all.
+
+A savepoint is complete when its description is there. The description carries a checksum of itself and one of every file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headwater.durable import sync_folder, write_atomically
+from headwater.runtime.saved.errors import SavepointError
+from headwater.state.table import PUT
+
+FORMAT = 1
+DESCRIPTION = "savepoint.json"
+GROUP, SUBTASK = "@key_group", "@subtask"
+"""The columns of a saved table besides those of the state: where a row belongs, and which subtask had it."""
+_OPS = ("op", "@op")
+"""What a row of a change table does; all rows of a saved table are puts."""
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """One Parquet file: the entries of a state on one subtask."""
+
+    path: str
+    """Below the savepoint's folder."""
+    subtask: int
+    rows: int
+    size_bytes: int
+    sha256: str
+    groups: tuple[int, int] | None = None
+    """The lowest and the highest key group in it; None where entries have none."""
+
+
+@dataclass(frozen=True)
+class SavedStep:
+    """What is kept of one step."""
+
+    kept: dict[str, Any]
+    """What the step keeps, in words; the program must keep the same."""
+    metas: list[dict[str, Any]]
+    """By subtask, the facts besides the tables."""
+    states: dict[str, list[SavedFile]]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `savepoint.json` says."""
+
+    job: str
+    job_id: str
+    epoch: int
+    parallelism: int
+    key_groups: int
+    offset: dict[str, Any]
+    """Where the sources stand, and the times of the epoch."""
+    graph: str
+    """The job graph as text."""
+    steps: dict[str, SavedStep] = field(default_factory=dict)
+
+
+class Savepoint:
+    """A complete savepoint, opened. What it gives is checked against the checksums in its description."""
+
+    def __init__(self, path: Path, description: Description, digest: str) -> None:
+        self.path, self.description, self.digest = path, description, digest
+
+    @classmethod
+    def open(cls, path: Path) -> Savepoint:
+        """Read the description; refuse what is missing, incomplete, damaged or of another version."""
+        path = path.absolute()
+        file = path / DESCRIPTION
+        if not path.is_dir():
+            raise SavepointError.not_there(path)
+        if not file.exists():
+            raise SavepointError.incomplete(path) if any(path.iterdir()) else SavepointError.not_there(path)
+        try:
+            envelope = json.loads(file.read_bytes())
+            version, content, digest = envelope["format"], envelope["content"], envelope["sha256"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SavepointError.corrupt(file, f"it cannot be read: {error}") from None
+        if version != FORMAT:
+            raise SavepointError.other_version(path, version, FORMAT)
+        if _digest_of(content) != digest:
+            raise SavepointError.corrupt(file, "its checksum does not fit")
+        savepoint = cls(path, _described(content), digest)
+        savepoint._check_files()
+        return savepoint
+
+    def _check_files(self) -> None:
+        for step in self.description.steps.values():
+            for file in (file for files in step.states.values() for file in files):
+                path = self.path / file.path
+                if not path.exists():
+                    raise SavepointError.corrupt(path, "it is missing")
+                if path.stat().st_size != file.size_bytes:
+                    raise SavepointError.corrupt(path, f"it has {path.stat().st_size} bytes, not {file.size_bytes}")
+
+    @property
+    def offset(self) -> dict[str, Any]:
+        return self.description.offset
+
+    def read_schema(self, file: SavedFile) -> pa.Schema:
+        """The columns of a file."""
+        path = self.path / file.path
+        try:
+            return pq.read_schema(path)
+        except (OSError, pa.ArrowException) as error:
+            raise SavepointError.corrupt(path, str(error)) from None
+
+    def read(self, file: SavedFile) -> pa.Table:
+        """The entries of a file, with all columns."""
+        path = self.path / file.path
+        try:
+            with pa.memory_map(str(path)) as source:
+                content = source.read_buffer()
+                if hashlib.sha256(content).hexdigest() != file.sha256:
+                    raise SavepointError.corrupt(path, "its checksum does not fit")
+                return pq.read_table(pa.BufferReader(content))
+        except (OSError, pa.ArrowException) as error:
+            raise SavepointError.corrupt(path, str(error)) from None
+
+
+def write_table(folder: Path, place: tuple[str, str], subtask: int, table: pa.Table, groups: Groups) -> SavedFile:
+    """Write the entries of a step's state on one subtask, in a task; the name is the attempt's own."""
+    uid, state = place
+    kept = entries_of(table)
+    if groups is not None:
+        kept = kept.add_column(0, GROUP, pa.array(groups, pa.int32()))
+    kept = kept.add_column(0, SUBTASK, pa.array(np.full(len(table), subtask, np.int32)))
+    sink = pa.BufferOutputStream()
+    pq.write_table(kept, sink, compression="zstd")
+    content = sink.getvalue()
+    digest = hashlib.sha256(content).hexdigest()
+    relative = Path("state") / _name(uid) / _name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
+    path = folder / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+    bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
+    return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds)
+
+
+Groups = np.ndarray[Any, np.dtype[np.int64]] | None
+"""The key group of each row, or None where rows have none."""
+
+
+def entries_of(table: pa.Table) -> pa.Table:
+    """The columns of the state alone, of a saved table or a dump."""
+    return table.drop_columns([name for name in (SUBTASK, GROUP, *_OPS) if name in table.column_names])
+
+
+def as_puts(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table as changes: with the column, first in the schema if it is there, that says that all rows are puts."""
+    if schema.names[0] not in _OPS:
+        return table
+    return table.add_column(0, schema.field(0), pa.array(np.full(len(table), PUT, np.int8)))
+
+
+def state_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of a change table without that column."""
+    return pa.schema([column for column in schema if column.name not in _OPS])
+
+
+def complete(folder: Path, description: Description) -> Savepoint:
+    """Write the description, which makes the savepoint complete, and drop what it does not name."""
+    content = asdict(description)
+    named = {
+        folder / file.path for step in description.steps.values() for files in step.states.values() for file in files
+    }
+    for path in sorted(folder.rglob("*.parquet")):
+        if path not in named:
+            path.unlink()
+    for below in [*(path for path in folder.rglob("*") if path.is_dir()), folder]:
+        sync_folder(below)
+    envelope = {"format": FORMAT, "sha256": _digest_of(content), "content": content}
+    write_atomically(folder / DESCRIPTION, json.dumps(envelope, indent=1, sort_keys=True).encode())
+    return Savepoint.open(folder)
+
+
+def new_folder(path: Path) -> Path:
+    """An empty folder for a savepoint."""
+    path = path.absolute()
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise SavepointError.taken(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def file_from_json(content: dict[str, Any]) -> SavedFile:
+    """A file as `asdict` and JSON give it."""
+    return SavedFile(**{**content, "groups": content["groups"] and tuple(content["groups"])})
+
+
+def _described(content: dict[str, Any]) -> Description:
+    steps = {}
+    for uid, step in content["steps"].items():
+        states = {name: [file_from_json(file) for file in files] for name, files in step["states"].items()}
+        steps[uid] = SavedStep(step["kept"], step["metas"], states)
+    return Description(**{**content, "steps": steps})
+
+
+def _digest_of(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _name(text: str) -> str:
+    """A uid or a name of state as that of a folder, which says nothing to a path."""
+    return quote(text, safe="@").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="@")

@@ -1,0 +1,103 @@
+"""Taking a savepoint: each subtask's state is written where it is, then the driver completes it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.errors import HeadwaterError
+from headwater.graph.describe import describe
+from headwater.plan.levels import JobPlan
+from headwater.runtime.host import LevelHost
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.saved.files import (
+    Description,
+    SavedFile,
+    SavedStep,
+    Savepoint,
+    complete,
+    file_from_json,
+    new_folder,
+    write_table,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one subtask of one level wrote."""
+
+    subtask: int
+    metas: dict[str, dict[str, Any]]
+    files: list[tuple[str, str, SavedFile]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "files": [(uid, state, asdict(file)) for uid, state, file in self.files]}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Part:
+        files = [(uid, state, file_from_json(file)) for uid, state, file in content["files"]]
+        return cls(content["subtask"], content["metas"], files)
+
+
+def write_part(host: LevelHost, plan: JobPlan, subtask: int, folder: Path) -> Part:
+    """Write the state of a host, which is not one that an epoch runs on."""
+    files = []
+    for (uid, state), table in host.tables().items():
+        if len(table):
+            dump = table.dump()
+            groups = table.spread.groups(dump, plan.groups)
+            files.append((uid, state, write_table(folder, (uid, state), subtask, dump, groups)))
+    metas = {uid: operator.meta() for uid, operator in host.operators().items()}
+    return Part(subtask, metas, files)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is saved: a committed epoch of a job."""
+
+    plan: JobPlan
+    job_id: str
+    epoch: int
+    offset: dict[str, Any]
+
+
+def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]]) -> Savepoint:
+    """Write a savepoint into a new folder; when that fails, nothing is left behind that looks like one."""
+    folder = new_folder(path)
+    try:
+        parts = list(write_parts(folder))
+        plan = what.plan
+        steps = _steps(plan, parts)
+        description = Description(
+            plan.graph.name,
+            what.job_id,
+            what.epoch,
+            plan.parallelism,
+            plan.groups,
+            what.offset,
+            describe(plan.graph),
+            steps,
+        )
+        return complete(folder, description)
+    except (OSError, pa.ArrowException) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SavepointError.failed(folder, str(error)) from None
+    except HeadwaterError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _steps(plan: JobPlan, parts: list[Part]) -> dict[str, SavedStep]:
+    """What all subtasks wrote, by step."""
+    steps = {uid: SavedStep(words, [], {}) for uid, words in plan.kept_by_step().items()}
+    for part in sorted(parts, key=lambda part: part.subtask):
+        for uid, meta in part.metas.items():
+            steps[uid].metas.append(meta)
+        for uid, state, file in part.files:
+            steps[uid].states.setdefault(state, []).append(file)
+    return steps
