@@ -23,7 +23,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     **dict.fromkeys(LEAVES, LEAVES),
     "eventlog": frozenset({"durable", "errors", "rows", "schema"}),
     "state": LEAVES,
-    "clock": LEAVES | {"state.spread", "state.table"},
+    "clock": LEAVES | {"state.spread", "state.table", "state.timers"},
     "connectors": LEAVES | {"eventlog"},
     "graph": LEAVES | {"connectors.contract"},
     "plan": LEAVES | {"connectors.contract", "graph"},
@@ -58,6 +58,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "duckdb": frozenset({"expressions"}),
     "sqlglot": frozenset({"expressions"}),
     "rich": frozenset({"demo"}),
+    "rocksdict": frozenset({"state"}),
 }
 """Where a package may be imported that is not free to import everywhere."""
 

@@ -321,7 +321,8 @@ class SparkJob(SupervisedJob):
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
         stored = self._stored(self._newest_committed() if epoch is None else epoch)
-        return view_of(stored.hosts(self._plan, level), uid, name, stored.batch + self._folder.first_epoch)
+        with stored.hosts(self._plan, level) as hosts:
+            return view_of(hosts, uid, name, stored.batch + self._folder.first_epoch)
 
     def _newest_committed(self) -> int | None:
         return max(self._committed(), default=None)

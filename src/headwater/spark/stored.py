@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from headwater.runtime.host import LevelHost
 from headwater.runtime.saved.taking import Part, write_part
 from headwater.spark.failures import marked, unwrap
 from headwater.spark.records import VARIABLE, ReadRecords
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.shipped import ShippedJob, local_dir
 from headwater.state.changelog import catch_up
 
 _REPORT = "report string"
@@ -53,12 +54,14 @@ class StoredEpoch:
                 raise unwrap(job.job_id, error, self.checkpoint.parent) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
 
-    def hosts(self, plan: JobPlan, level: int) -> list[LevelHost]:
-        """The subtasks of a level as they were, in this process."""
+    @contextmanager
+    def hosts(self, plan: JobPlan, level: int) -> Iterator[list[LevelHost]]:
+        """The subtasks of a level as they were, in this process, to be looked at."""
         found: dict[int, dict[int, bytes]] = {subtask: {} for subtask in range(plan.parallelism)}
         for row in self._records(level, plan.depth).toLocalIterator():
             found[row.subtask][row.number] = bytes(row.data)
-        return [_host(plan, level, subtask, records) for subtask, records in found.items()]
+        with ExitStack() as opened:
+            yield [opened.enter_context(_host(plan, level, subtask, records)) for subtask, records in found.items()]
 
     def _records(self, level: int, depth: int) -> DataFrame:
         """The pieces of all records of a level. Spark counts stateful steps from the last one, and partitions are subtasks."""
@@ -92,15 +95,16 @@ class _Writer:
             reports = []
             for subtask, records in sorted(found.items()):
                 plan = self.job.plan()
-                host = _host(plan, self.level, subtask, records)
-                part = write_part(host, plan, subtask, Path(self.folder))
+                with _host(plan, self.level, subtask, records) as host:
+                    part = write_part(host, plan, subtask, Path(self.folder))
                 reports.append(json.dumps(part.to_json()))
             yield pa.RecordBatch.from_pydict({"report": pa.array(reports, pa.string())})
 
 
-def _host(plan: JobPlan, level: int, subtask: int, records: dict[int, bytes]) -> LevelHost:
-    host = LevelHost(plan, level, subtask)
+@contextmanager
+def _host(plan: JobPlan, level: int, subtask: int, records: dict[int, bytes]) -> Iterator[LevelHost]:
     where = f"level {level}, subtask {subtask}"
-    if catch_up(host, ReadRecords(records), where) is None:
-        raise ChangelogError.bad_blob(f"{where} has none")
-    return host
+    with closing(LevelHost(plan, level, subtask, local_dir=local_dir())) as host:
+        if catch_up(host, ReadRecords(records), where) is None:
+            raise ChangelogError.bad_blob(f"{where} has none")
+        yield host
