@@ -24,8 +24,6 @@ CHANNELS = "@channels"
 """The tables of event time, which every step has, begin so."""
 _BY_TABLE = {"states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key", "right key"}
 """Facts of steps that are judged by the columns of their tables, and may differ."""
-_UNSEEN = (CHANNELS, "@inflight")
-"""States of the runtime that follow from the others or from how fast a machine was."""
 _DECLARED = ("states", "broadcast states")
 
 
@@ -187,7 +185,7 @@ def _states(savepoint: Savepoint, program: Program, renaming: Renaming) -> Itera
         problem = difference(step, program.kept[uid], program.states(uid)) if uid in program.kept else None
         for old_name in sorted(step.states):
             new = (uid, renaming.state(old_uid, old_name))
-            if old_name.startswith(_UNSEEN):
+            if old_name.startswith(CHANNELS):
                 continue
             if not step.rows(old_name):
                 empty.add(new)
