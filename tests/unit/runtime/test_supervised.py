@@ -14,6 +14,7 @@ import pytest
 import headwater as hw
 from headwater.connectors.contract import Staged
 from headwater.errors import JobError
+from headwater.runtime.checkpoints.listing import Checkpoints
 from headwater.runtime.engine import Settings
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 
@@ -301,6 +302,9 @@ class _Failing(SupervisedJob):
         if not again:
             raise self._raised
         return "finished"
+
+    def checkpoints(self) -> Checkpoints:
+        raise NotImplementedError
 
     def _save(self, path: Path) -> hw.Savepoint:
         raise NotImplementedError
