@@ -295,7 +295,15 @@ class _Failing(SupervisedJob):
 
     def __init__(self, restarts: Path, error: Exception) -> None:
         restart = hw.restart.fixed(1, delay="1 ms")
-        super().__init__("failing", Settings(None, 0, 1, bounded=True, restart=restart), restarts)
+        settings = Settings(
+            job_dir=None,
+            checkpoint_interval_ms=0,
+            checkpoints_retained=1,
+            max_rows_per_epoch=1,
+            bounded=True,
+            restart=restart,
+        )
+        super().__init__("failing", settings, restarts)
         self._raised = error
 
     def _attempt(self, *, again: bool) -> str:
