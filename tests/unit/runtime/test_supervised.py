@@ -274,9 +274,9 @@ def test_reasons_in_a_job_folder_survive_a_line_that_was_cut_off(tmp_path: Path)
 
 def test_a_damaged_job_folder_is_not_tried_again(tmp_path: Path) -> None:
     """No start mends it."""
-    job = _Failing(tmp_path / "restarts.jsonl", JobError.corrupt("offsets/4", "it is empty"))
+    job = _Failing(tmp_path / "restarts.jsonl", JobError.corrupt("published.json", "it is empty"))
     job.start()
-    with pytest.raises(hw.JobError, match=r"offsets/4 cannot be read: it is empty; restore the file from a copy, or"):
+    with pytest.raises(hw.JobError, match=r"published\.json cannot be read: it is empty; "):
         job.wait()
     assert (job.status().state, job.status().restarts) == ("failed", [])
 
