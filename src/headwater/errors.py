@@ -205,6 +205,13 @@ class StateError(HeadwaterError):
         return cls(f"step {step!r}: {rule}; {action}")
 
     @classmethod
+    def disk_failed(cls, step: str, folder: str, why: str) -> StateError:
+        return cls(
+            f"step {step!r} cannot keep its state in {folder}: {why}; make room there, let temporary files go to another "
+            f"disk (spark.local.dir on Spark, TMPDIR elsewhere), or run the job with state_backend='memory'"
+        )
+
+    @classmethod
     def declared_twice(cls, step: str, name: str) -> StateError:
         return cls(f"step {step!r} declares the state {name!r} twice; give one of them another name")
 

@@ -23,7 +23,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     **dict.fromkeys(LEAVES, LEAVES),
     "eventlog": frozenset({"durable", "errors", "rows", "schema"}),
     "state": LEAVES,
-    "clock": LEAVES | {"state.spread", "state.table"},
+    "clock": LEAVES | {"state.spread", "state.table", "state.timers"},
     "connectors": LEAVES | {"eventlog"},
     "graph": LEAVES | {"connectors.contract"},
     "plan": LEAVES | {"connectors.contract", "graph"},
@@ -42,12 +42,14 @@ ALLOWED: dict[str, frozenset[str]] = {
         "runtime.steps",
         "spark.engine",
     },
+    "savepoint": LEAVES
+    | {"clock.watermark", "graph.describe", "operators.grouping", "runtime.saved", "state", "streams.environment"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do
     ROOT: LEAVES
-    | {"connectors", "eventlog", "graph.guarantees", "runtime.checkpoints", "runtime.engine", "runtime.steps"}
-    | {"streams", "testing"},
+    | {"connectors", "eventlog", "graph.guarantees", "runtime.checkpoints", "runtime.engine", "runtime.saved.errors"}
+    | {"runtime.state_view", "runtime.steps", "savepoint", "streams", "testing"},
 }
 
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -58,6 +60,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "duckdb": frozenset({"expressions"}),
     "sqlglot": frozenset({"expressions"}),
     "rich": frozenset({"demo"}),
+    "rocksdict": frozenset({"state"}),
 }
 """Where a package may be imported that is not free to import everywhere."""
 

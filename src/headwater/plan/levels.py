@@ -15,6 +15,9 @@ from headwater.connectors.contract import Sink
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import Node, SinkNode, SourceNode
 
+MEMORY, DISK = "memory", "disk"
+"""The state backends."""
+
 
 @dataclass
 class JobPlan:
@@ -23,6 +26,8 @@ class JobPlan:
     graph: Graph
     parallelism: int
     groups: int
+    state_backend: str = MEMORY
+    """Where the working state of keyed steps lives; what is stored for recovery is the same."""
     keeps_unread: bool = False
     """Whether rows for side outputs that nobody reads are kept for whoever runs the plan by hand."""
     level_of_entry: dict[int, int] = field(default_factory=dict)
@@ -46,9 +51,12 @@ class JobPlan:
         return found
 
     def kept_by_step(self) -> dict[str, dict[str, Any]]:
-        """What each entry keeps, in words, by its uid; an entry that is not stateful keeps nothing but event time."""
+        """What each entry is and keeps, in words, by its uid; one that is not stateful keeps nothing but event time."""
         entries = (self.graph.node(node) for node in sorted(self.level_of_entry))
-        words = {self.graph.uid(node): node.kept() if node.is_stateful else {} for node in entries}
+        words = {
+            self.graph.uid(node): {"operation": node.operation, **node.kept()} if node.is_stateful else {}
+            for node in entries
+        }
         return json.loads(json.dumps(words))  # type: ignore[no-any-return]  # as it is read back
 
     def sources(self) -> list[SourceNode]:
@@ -91,9 +99,9 @@ def assign_levels(plan: JobPlan) -> None:
 RULES: tuple[Rule, ...] = (validate_graph, assign_levels)
 
 
-def plan_job(graph: Graph, parallelism: int, groups: int) -> JobPlan:
+def plan_job(graph: Graph, parallelism: int, groups: int, state_backend: str = MEMORY) -> JobPlan:
     """Plan a graph by applying every rule in turn."""
-    plan = JobPlan(graph, parallelism, groups)
+    plan = JobPlan(graph, parallelism, groups, state_backend)
     for rule in RULES:
         rule(plan)
     return plan

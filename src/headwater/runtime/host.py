@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from headwater.batch import MIN_TIMESTAMP, Batch, concat
@@ -17,13 +18,16 @@ from headwater.graph.nodes import Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
 from headwater.operators.pass_on import PassOperator
 from headwater.operators.registry import operator_for
-from headwater.plan.levels import JobPlan
+from headwater.plan.levels import DISK, JobPlan
 from headwater.runtime.closing import close_all
 from headwater.runtime.inflight import InFlight
 from headwater.runtime.merging import merge, merge_two
 from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts, Payload, decode_payload, level_of
 from headwater.state import changelog
+from headwater.state.backend import StateBackend
+from headwater.state.disk import DiskBackend
+from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 
@@ -47,9 +51,17 @@ Stopwatch = Callable[[], float]
 class LevelHost:
     """A working copy of a level's state and the operators over it."""
 
-    def __init__(self, plan: JobPlan, level: int, subtask: int, stopwatch: Stopwatch = time.perf_counter) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        level: int,
+        subtask: int,
+        stopwatch: Stopwatch = time.perf_counter,
+        local_dir: Path | None = None,
+    ) -> None:
+        """State on disk goes under `local_dir`, or where temporary files go."""
         self._level, self._subtask = level, subtask
-        self._entries = [_Entry(plan, node, subtask, stopwatch) for node in plan.entries(level)]
+        self._entries = [_Entry(plan, node, subtask, stopwatch, local_dir) for node in plan.entries(level)]
         self.sequence = 0
         self.token: str | None = None
         self._last_meta: dict[str, Any] | None = None
@@ -92,7 +104,7 @@ class LevelHost:
         self._last_meta = None
 
     def close(self) -> None:
-        """Give the place up: fused steps close what they hold open."""
+        """Give the place up: steps close what they hold open, and state on disk is removed."""
         close_all(self._entries)
 
     def apply(self, record: bytes) -> None:
@@ -120,28 +132,31 @@ class LevelHost:
 
     def base(self) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
-        sections = []
+        self._last_meta = meta
+        return changelog.pack(meta, self._dumps())
+
+    def _dumps(self) -> Iterator[changelog.Section]:
+        """All state, a table at a time: only its compressed form has to fit memory as a whole."""
         for entry in self._entries:
             for name, table in entry.tables().items():
                 table.forget_changes()
                 if len(table):
-                    sections.append((entry.uid, name, table.dump()))
-        self._last_meta = meta
-        return changelog.pack(meta, sections)
+                    yield entry.uid, name, table.dump()
 
 
 class _Entry:
     """One entry of the level: its operator, what waits for it, the valve of its input channels, and its outlet."""
 
-    def __init__(self, plan: JobPlan, node: Node, subtask: int, stopwatch: Stopwatch) -> None:
+    def __init__(self, plan: JobPlan, node: Node, subtask: int, stopwatch: Stopwatch, local_dir: Path | None) -> None:
         self.node = node
         self.uid = plan.graph.uid(node)
+        self._backend: StateBackend = DiskBackend(self.uid, local_dir) if plan.state_backend == DISK else MEMORY
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
         self._in_flight, self._stopwatch = InFlight(self.uid), stopwatch
         self.operator: Operator
         if node.is_stateful:
-            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node))
+            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node), self._backend)
             self._outlet = Outlet.behind(plan, node)
         else:
             self.operator = PassOperator()
@@ -159,7 +174,7 @@ class _Entry:
         self._in_flight.clear_all()
 
     def close(self) -> None:
-        self._outlet.close()
+        close_all([self._outlet, self._backend])
 
     def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
         """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""

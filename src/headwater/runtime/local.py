@@ -11,7 +11,8 @@ import tempfile
 import threading
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -95,7 +96,7 @@ class LocalCluster:
                 host, records = self.hosts[level, subtask], changelog.PendingRecords(self.stores[level, subtask])
                 head = changelog.catch_up(host, records, f"level {level}, subtask {subtask}")
                 if head is None:
-                    begin(host, self.plan, (level, subtask), self._origin)
+                    begin(host, self.plan, subtask, self._origin)
                 host.token = None
                 outcome = host.run(received)
                 changelog.append(host, records, head, f"local-{0 if head is None else head.sequence}")
@@ -131,8 +132,7 @@ class LocalJob(SupervisedJob):
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
         self._job_id = uuid.uuid4().hex
         origin = settings.origin
-        first = 0 if origin is None else origin.epoch + 1
-        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, first)
+        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
         self._cluster = LocalCluster(plan, origin=origin, stopwatch=settings.stopwatch)
         self._committed = threading.Lock()
         """Held while an epoch is committed and published, so that who has it sees a published epoch."""
@@ -143,6 +143,10 @@ class LocalJob(SupervisedJob):
         self._backlog = 0.0
         self._aligned: _Copies | None = None
         self._is_aligned = threading.Event()
+
+    @property
+    def _first_epoch(self) -> int:
+        return 0 if self._settings.origin is None else self._settings.origin.epoch + 1
 
     def start(self) -> None:
         for source in self._plan.sources():
@@ -270,19 +274,20 @@ class LocalJob(SupervisedJob):
         level = level_of_state(self._plan, uid, name)
         with self._committed:
             copies = self._copies()
-        if copies.epoch < 0 or epoch not in (None, copies.epoch):
-            raise JobError.not_retained(self.name, epoch, [copies.epoch] if copies.epoch >= 0 else [])
-        hosts = [host for (at, _), host in copies.hosts(self._plan).items() if at == level]
-        return view_of(hosts, uid, name, copies.epoch)
+        known = [copies.epoch] if copies.epoch >= self._first_epoch else []
+        if not known or epoch not in (None, copies.epoch):
+            raise JobError.not_retained(self.name, epoch, known)
+        with copies.hosts(self._plan) as hosts:
+            return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, copies.epoch)
 
     def _save(self, path: Path) -> Savepoint:
         self._wait_until_published(path)
         copies = self._copies_to_save(path)
         if copies.offset["epoch"] != copies.epoch + 1:
             raise SavepointError.failed(path, f"epoch {copies.epoch + 1} is committed and could not be published")
-        plan, hosts = self._plan, copies.hosts(self._plan)
-        what = Epoch(plan, self._job_id, copies.epoch, copies.offset)
-        return take(path, what, lambda folder: [write_part(h, plan, place[1], folder) for place, h in hosts.items()])
+        plan, what = self._plan, Epoch(self._plan, self._job_id, copies.epoch, copies.offset)
+        with copies.hosts(plan) as hosts:
+            return take(path, what, lambda into: [write_part(h, plan, place[1], into) for place, h in hosts.items()])
 
     def _copies_to_save(self, path: Path) -> _Copies:
         """The newest epoch, or where they are not aligned the next one that is."""
@@ -312,10 +317,12 @@ class _Copies:
     offset: offsets.Offset
     stores: Stores
 
-    def hosts(self, plan: JobPlan) -> dict[tuple[int, int], LevelHost]:
-        """All places as they were."""
+    @contextmanager
+    def hosts(self, plan: JobPlan) -> Iterator[dict[tuple[int, int], LevelHost]]:
+        """All places as they were, to be looked at."""
         found = {}
-        for place, store in self.stores.items():
-            found[place] = LevelHost(plan, *place)
-            changelog.catch_up(found[place], store, f"level {place[0]}, subtask {place[1]}")
-        return found
+        with ExitStack() as opened:
+            for place, store in self.stores.items():
+                found[place] = opened.enter_context(closing(LevelHost(plan, *place)))
+                changelog.catch_up(found[place], store, f"level {place[0]}, subtask {place[1]}")
+            yield found

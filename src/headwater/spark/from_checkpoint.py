@@ -27,7 +27,7 @@ def origin_of(checkpoint: Checkpoint, plan: JobPlan, folder: JobFolder, spark: S
         return Origin.of(Savepoint.open(path), Renaming())
     shutil.rmtree(path, ignore_errors=True)
     note = JobNote.read(checkpoint.job_dir)
-    before = plan_job(plan.graph, note.parallelism, note.key_groups)
+    before = plan_job(plan.graph, note.parallelism, note.key_groups, plan.state_backend)
     found = differences(note.shape, shape_of(before))
     if found:
         raise JobError.other_program(str(checkpoint.job_dir), found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -44,6 +45,12 @@ class Request(Enum):
 
 _workers: dict[str, _Worker] = {}
 """By run; a worker process serves many tasks, one at a time."""
+
+
+def local_dir() -> Path | None:
+    """Where Spark lets this worker keep files; it removes them when the executor ends."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", "")
+    return Path(folders.split(",")[0]) if folders else None
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ class ShippedJob:
         worker = self._worker()
         place = (level, subtask)
         if place not in worker.hosts:
-            worker.hosts[place] = LevelHost(worker.plan, level, subtask)
+            worker.hosts[place] = LevelHost(worker.plan, level, subtask, local_dir=local_dir())
         return worker.hosts[place]
 
     def split(self, node: int, split: str) -> SplitHost:

@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from headwater.descriptors import MapState
 from headwater.errors import StateError
-from headwater.state.memory import Cursor, KeyTable, MemoryMap
+from headwater.state.map_handle import MapHandle
+from headwater.state.memory import Cursor, KeyTable
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout
 
-_ALL_KEYS = "*"
+ALL_KEYS = "*"
+"""The key of all entries."""
 
 
 class OneForAll(Spread):
@@ -57,7 +59,7 @@ class BroadcastStates:
 
     def begin(self) -> None:
         """Point the maps at what is kept now; since the last time it may have been rebuilt."""
-        self._gate.entry = self._entries.entry(_ALL_KEYS)
+        self._gate.entry = self._entries.entry(ALL_KEYS)
 
     def of(self, state: Any) -> BroadcastMap:
         """The state of a declaration or name."""
@@ -68,7 +70,7 @@ class BroadcastStates:
         return self.maps[name]
 
 
-class BroadcastMap(MemoryMap):
+class BroadcastMap(MapHandle):
     """A map state that refuses writes unless its step is at broadcast rows. What it gives are copies, as always."""
 
     _cursor: _Gate
@@ -97,4 +99,4 @@ class BroadcastMap(MemoryMap):
 
     def __len__(self) -> int:
         """The number of entries of the map."""
-        return len(self._table.entry(_ALL_KEYS)[self._value] or ())
+        return len(self._table.entry(ALL_KEYS)[self._value] or ())

@@ -17,14 +17,14 @@ from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
 from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
 from headwater.plan.explain import explain
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.levels import MEMORY, JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.checkpoints.listing import Checkpoint
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
 from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.saved.files import Savepoint
-from headwater.runtime.saved.fitting import fit, require
+from headwater.runtime.saved.fitting import Program, fit, require
 from headwater.runtime.saved.origin import Origin
 from headwater.runtime.saved.renaming import Renaming
 from headwater.runtime.steps import OnStep, ignore_steps
@@ -32,6 +32,7 @@ from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
+from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step, Stream
 from headwater.watermarks import Watermarks
 
@@ -58,13 +59,15 @@ class Environment:
         restart: RestartStrategy | None = None,
         checkpointing: str = "exactly_once",
         unaligned: bool | Duration = False,
+        state_backend: str = MEMORY,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
         each source gives to one epoch. So many of the newest checkpoints are retained as `checkpoints_retained` says, and
         `hw.checkpoints` lists them. `restart` says what to do when the running job fails: one of `hw.restart`, of
-        which `none()` is the default.
+        which `none()` is the default. `state_backend` says where the working state of keyed steps lives: in memory, or
+        with `"disk"` on the workers' local disks. It may differ from one run to the next.
 
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
         perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given
@@ -106,6 +109,7 @@ class Environment:
             raise GraphError.bad_argument(
                 "environment", f"checkpoints {' or '.join(_MODES)}", checkpointing, "choose one of them"
             )
+        check_state_backend(state_backend)
         self.name = name
         self.graph = Graph(name)
         self._job_dir = None if job_dir is None else Path(job_dir)
@@ -115,6 +119,7 @@ class Environment:
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
         self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
+        self._state_backend = state_backend
         self._restart = none() if restart is None else restart
         self._publishes_early = checkpointing == "at_least_once"
 
@@ -260,7 +265,7 @@ class Environment:
         return self._plan(self.graph)
 
     def _plan(self, graph: Graph) -> JobPlan:
-        return plan_job(graph, self._parallelism, self._key_groups)
+        return plan_job(graph, self._parallelism, self._key_groups, self._state_backend)
 
     def _origin(
         self, path: str | os.PathLike[str] | None, renamed: Mapping[str, str] | None, *, allow_dropped_state: bool
@@ -269,8 +274,11 @@ class Environment:
         if path is None:
             return None
         savepoint, renaming = Savepoint.open(Path(path)), Renaming.of(renamed)
-        require(savepoint, fit(savepoint, self.plan(), renaming), allow_dropped_state=allow_dropped_state)
-        return Origin.of(savepoint, renaming)
+        plan = self.plan()
+        require(savepoint, fit(savepoint, Program(plan), renaming), allow_dropped_state=allow_dropped_state)
+        origin = Origin.of(savepoint, renaming)
+        origin.check_input(plan)
+        return origin
 
     def _start(
         self,

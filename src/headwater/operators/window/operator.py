@@ -29,7 +29,8 @@ from headwater.operators.window.scope import Scope, key_spread, scope_of, scope_
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
 from headwater.rows import Row
-from headwater.state.memory import Cursor, open_states
+from headwater.state.handles import open_states
+from headwater.state.memory import Cursor
 from headwater.state.table import StateTable
 from headwater.triggers import TriggerResult
 from headwater.windows import Window
@@ -82,8 +83,7 @@ class WindowOperator(KeepsTimers):
         self._sessions = Sessions(keys["@sessions"]) if sessions else None
         self._tables: dict[str, StateTable] = {**windows, **keys, **self._trigger.tables}
         self._tables |= self._timers.tables()
-        if self._function is not None:
-            open_function(self._function, step)
+        self._is_open = self._function is None
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -232,9 +232,10 @@ class WindowOperator(KeepsTimers):
             ask = trigger.on_event_time if domain == EVENT else trigger.on_processing_time
             reached = timestamp if is_own else None
             self._act(ask(timestamp, context), key, window, place, self._kind(window, reached))
-            if is_own and timestamp == self._cleanup_time(window):
+            gone_at = self._cleanup_time(window)  # not when it was put in, if it was saved with another lateness
+            if is_own and timestamp >= gone_at:
                 self._clear(key, window, place)
-            elif self._cleanup_time(window) > self._reached():
+            elif gone_at > (timestamp if is_own else self._reached()):
                 self._keep_until_cleanup(window)  # a trigger that starts over deletes its timers, which may be this one
         except HeadwaterError:
             raise
@@ -304,6 +305,9 @@ class WindowOperator(KeepsTimers):
         self._note(Cleared(scope))
 
     def _begin(self, time: StepTime) -> None:
+        if self._function is not None and not self._is_open:
+            open_function(self._function, self._step)
+            self._is_open = True
         context = self._trigger.context
         context.watermark, context.now = time.watermark_ms, time.now_ms
         self._events, self._side = [], []
