@@ -96,7 +96,7 @@ class LocalCluster:
                 host, records = self.hosts[level, subtask], changelog.PendingRecords(self.stores[level, subtask])
                 head = changelog.catch_up(host, records, f"level {level}, subtask {subtask}")
                 if head is None:
-                    begin(host, self.plan, (level, subtask), self._origin)
+                    begin(host, self.plan, subtask, self._origin)
                 host.token = None
                 outcome = host.run(received)
                 changelog.append(host, records, head, f"local-{0 if head is None else head.sequence}")
@@ -132,8 +132,7 @@ class LocalJob(SupervisedJob):
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
         self._job_id = uuid.uuid4().hex
         origin = settings.origin
-        first = 0 if origin is None else origin.epoch + 1
-        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, first)
+        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
         self._cluster = LocalCluster(plan, origin=origin, stopwatch=settings.stopwatch)
         self._committed = threading.Lock()
         """Held while an epoch is committed and published, so that who has it sees a published epoch."""
@@ -144,6 +143,10 @@ class LocalJob(SupervisedJob):
         self._backlog = 0.0
         self._aligned: _Copies | None = None
         self._is_aligned = threading.Event()
+
+    @property
+    def _first_epoch(self) -> int:
+        return 0 if self._settings.origin is None else self._settings.origin.epoch + 1
 
     def start(self) -> None:
         for source in self._plan.sources():
@@ -271,8 +274,9 @@ class LocalJob(SupervisedJob):
         level = level_of_state(self._plan, uid, name)
         with self._committed:
             copies = self._copies()
-        if copies.epoch < 0 or epoch not in (None, copies.epoch):
-            raise JobError.not_retained(self.name, epoch, [copies.epoch] if copies.epoch >= 0 else [])
+        known = [copies.epoch] if copies.epoch >= self._first_epoch else []
+        if not known or epoch not in (None, copies.epoch):
+            raise JobError.not_retained(self.name, epoch, known)
         with copies.hosts(self._plan) as hosts:
             return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, copies.epoch)
 

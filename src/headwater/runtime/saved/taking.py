@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from headwater.errors import HeadwaterError
 from headwater.graph.describe import describe
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
-from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import (
     Description,
     SavedFile,
@@ -22,8 +17,8 @@ from headwater.runtime.saved.files import (
     Savepoint,
     complete,
     file_from_json,
-    new_folder,
     write_table,
+    writing,
 )
 
 
@@ -45,13 +40,12 @@ class Part:
 
 
 def write_part(host: LevelHost, plan: JobPlan, subtask: int, folder: Path) -> Part:
-    """Write the state of a host, which is not one that an epoch runs on."""
+    """Write the state of a host, which is not one that an epoch runs on. The first subtask shows what else there could be."""
     files = []
     for (uid, state), table in host.tables().items():
-        if len(table):
-            dump = table.dump()
-            groups = table.spread.groups(dump, plan.groups)
-            files.append((uid, state, write_table(folder, (uid, state), subtask, dump, groups)))
+        if len(dump := table.dump()) or subtask == 0:
+            file = write_table(folder, (uid, state, subtask), dump, table.spread, plan.groups)
+            files.append((uid, state, file))
     metas = {uid: operator.meta() for uid, operator in host.operators().items()}
     return Part(subtask, metas, files)
 
@@ -67,12 +61,10 @@ class Epoch:
 
 
 def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]]) -> Savepoint:
-    """Write a savepoint into a new folder; when that fails, nothing is left behind that looks like one."""
-    folder = new_folder(path)
-    try:
+    """Write a savepoint into a new folder."""
+    with writing(path) as folder:
         parts = list(write_parts(folder))
         plan = what.plan
-        steps = _steps(plan, parts)
         description = Description(
             plan.graph.name,
             what.job_id,
@@ -81,15 +73,9 @@ def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]])
             plan.groups,
             what.offset,
             describe(plan.graph),
-            steps,
+            _steps(plan, parts),
         )
         return complete(folder, description)
-    except (OSError, pa.ArrowException) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise SavepointError.failed(folder, str(error)) from None
-    except HeadwaterError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def _steps(plan: JobPlan, parts: list[Part]) -> dict[str, SavedStep]:
