@@ -12,7 +12,7 @@ from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.saved.origin import Origin
 from headwater.runtime.state_view import StateView
-from headwater.runtime.steps import OnStep, ignore_steps
+from headwater.runtime.steps import OnSavepointStep, OnStep, ignore_savepoint_steps, ignore_steps
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Settings:
     max_rows_per_epoch: int
     bounded: bool
     on_step: OnStep = ignore_steps
+    on_savepoint_step: OnSavepointStep = ignore_savepoint_steps
     clock: Clock = wall_clock
     restart: RestartStrategy = field(default_factory=none)
     restart_time: RestartTime = field(default_factory=MachineTime)

@@ -10,7 +10,9 @@ import shutil
 import tempfile
 import threading
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from headwater.connectors.contract import Positions
@@ -26,7 +28,7 @@ from headwater.runtime.outlet import Routed
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 from headwater.runtime.saved.origin import Origin, begin
-from headwater.runtime.saved.taking import Epoch, take, write_part
+from headwater.runtime.saved.taking import Epoch, Part, take, write_part
 from headwater.runtime.split import SplitHost
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
@@ -115,8 +117,8 @@ class LocalJob(SupervisedJob):
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
         self._job_id = uuid.uuid4().hex
         origin = settings.origin
-        first = 0 if origin is None else origin.epoch + 1
-        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, first)
+        self._first_epoch = 0 if origin is None else origin.epoch + 1
+        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
         self._cluster = LocalCluster(plan, origin=origin)
         self._committed = threading.Lock()
         """Held while an epoch is committed and published, so that who has it sees a published epoch."""
@@ -216,17 +218,23 @@ class LocalJob(SupervisedJob):
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
         newest, _, hosts = self._newest()
-        if newest < 0 or epoch not in (None, newest):
-            raise JobError.not_retained(self.name, epoch, [newest] if newest >= 0 else [])
+        has_one = newest >= self._first_epoch
+        if not has_one or epoch not in (None, newest):
+            raise JobError.not_retained(self.name, epoch, [newest] if has_one else [])
         return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, newest)
 
     def _save(self, path: Path) -> Savepoint:
-        self._wait_until_published(path)
+        self._wait_until_published(path, self._first_epoch)
         epoch, offset, hosts = self._newest()
         if offset["epoch"] != epoch + 1:
             raise SavepointError.failed(path, f"epoch {epoch + 1} is committed and could not be published")
         what = Epoch(self._plan, self._job_id, epoch, offset)
-        return take(path, what, lambda folder: [write_part(h, self._plan, p[1], folder) for p, h in hosts.items()])
+        parts = partial(self._write_parts, hosts)
+        return take(path, what, parts, self._settings.on_savepoint_step)
+
+    def _write_parts(self, hosts: dict[tuple[int, int], LevelHost], folder: Path) -> Iterator[Part]:
+        for (_, subtask), host in hosts.items():
+            yield write_part(host, self._plan, subtask, folder)
 
     def _newest(self) -> tuple[int, offsets.Offset, dict[tuple[int, int], LevelHost]]:
         """The newest published epoch: its number, its offset, and copies of all places."""

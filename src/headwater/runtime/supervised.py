@@ -15,7 +15,7 @@ from headwater.durable import append_line
 from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
 from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.files import Savepoint, new_folder
+from headwater.runtime.saved.files import Savepoint, free_folder
 
 _SHOWN_RESTARTS = 100
 """How many of the newest reasons a status holds; a job folder keeps them all."""
@@ -38,6 +38,7 @@ class SupervisedJob(ABC):
         self._stopping = threading.Event()
         self._draining = threading.Event()
         self._last_savepoint: Path | None = None
+        self._saved: Savepoint | None = None
         self._savepoint_error: Exception | None = None
         self._error: Exception | None = None
         self._file = restarts
@@ -54,17 +55,20 @@ class SupervisedJob(ABC):
         return not self._thread.is_alive()
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
-        self._last_savepoint = None if savepoint is None else new_folder(Path(savepoint))
+        path = self._last_savepoint = None if savepoint is None else free_folder(Path(savepoint))
         (self._draining if drain else self._stopping).set()
         self._thread.join()
-        if self._savepoint_error is not None:
-            raise self._savepoint_error
-        if self._last_savepoint is not None and self._error is not None:
-            raise self._error
-        return self._last_savepoint
+        if path is None:
+            return None
+        error, self._savepoint_error = self._savepoint_error or self._error, None
+        if error is not None:
+            raise error
+        if self._saved is None or self._saved.path != path:  # the job had ended before it was told
+            self._saved = self._save(path)
+        return path
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
-        return self._save(new_folder(Path(path))).path
+        return self._save(free_folder(Path(path))).path
 
     def status(self) -> JobStatus:
         with self._lock:
@@ -74,10 +78,10 @@ class SupervisedJob(ABC):
     def _attempt(self, *, again: bool) -> str:
         """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
 
-    def _wait_until_published(self, path: Path) -> None:
+    def _wait_until_published(self, path: Path, first_epoch: int) -> None:
         """Wait for the first epoch that can be saved, as long as the job is on its way to it."""
         deadline = time.monotonic() + _FIRST_EPOCH_S
-        while self.status().published < 0:
+        while self.status().published < first_epoch:
             if not self._thread.is_alive() or time.monotonic() > deadline or self._thread is threading.current_thread():
                 raise SavepointError.nothing_committed(self.name, path)
             time.sleep(_POLL_S)
@@ -108,7 +112,7 @@ class SupervisedJob(ABC):
         """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
         if self._last_savepoint is not None:
             try:
-                self._save(self._last_savepoint)
+                self._saved = self._save(self._last_savepoint)
             except Exception as error:
                 self._savepoint_error = error
 

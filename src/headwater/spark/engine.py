@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,7 @@ class SparkJob(SupervisedJob):
     def _save(self, path: Path) -> Savepoint:
         if self._is_temporary and not self._folder.path.exists():
             raise SavepointError.not_kept(self.name, path)
-        self._wait_until_published(path)
+        self._wait_until_published(path, self._folder.first_epoch)
         epoch = self._outbox.published
         stored = self._stored(epoch)
         what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
@@ -261,7 +262,8 @@ class SparkJob(SupervisedJob):
         if shipped is None or not Path(shipped.file).exists():
             shipped = ShippedJob.of(self._plan, self._folder, uuid.uuid4().hex)
         try:
-            return take(path, what, lambda folder: stored.write_parts(shipped, folder))
+            parts = partial(stored.write_parts, shipped)
+            return take(path, what, parts, self._settings.on_savepoint_step)
         finally:
             if shipped is not self._shipped:
                 shipped.remove()

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from headwater.errors import HeadwaterError, JobError, UserCodeError
 
 _MARK = "headwater-error:"
+_CAUSE = "Caused by: "
 _LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
 
 
@@ -38,9 +39,14 @@ def marked() -> Iterator[None]:
 
 def unwrap(job: str, error: Exception) -> HeadwaterError:
     """The error of ours inside one of Spark's, or Spark's own as a job's failure."""
+    return found_in(error) or JobError.engine_failed(job, str(error))
+
+
+def found_in(error: Exception) -> HeadwaterError | None:
+    """The error of ours inside one of Spark's, if there is one."""
     found = _LINE.search(str(error))
     if found is None:
-        return JobError.engine_failed(job, str(error))
+        return None
     facts = json.loads(base64.b64decode(found.group(1)))
     if "user" in facts:
         return UserCodeError(*facts["user"])
@@ -48,6 +54,13 @@ def unwrap(job: str, error: Exception) -> HeadwaterError:
     made: HeadwaterError = cls.__new__(cls)
     Exception.__init__(made, facts["text"])
     return made
+
+
+def reason_in(error: Exception) -> str:
+    """What one of Spark's errors says first and what it says last was the cause, without stacks."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    return "; ".join([lines[0], *causes[-1:]])
 
 
 def _all(error: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:

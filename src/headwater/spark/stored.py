@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.errors import ChangelogError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
+from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.taking import Part, write_part
-from headwater.spark.failures import marked, unwrap
+from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import VARIABLE, ReadRecords
 from headwater.spark.shipped import ShippedJob
 from headwater.state.changelog import catch_up
@@ -46,19 +48,30 @@ class StoredEpoch:
         """Write the state of every subtask into a savepoint's folder, in tasks."""
         depth = job.plan().depth
         for level in range(1, depth + 1):
-            frame = self._records(level, depth)
             try:
-                written = frame.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
-            except Exception as error:
-                raise unwrap(job.job_id, error) from error
+                with self._read():
+                    records = self._records(level, depth)
+                    written = records.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
+            except (ChangelogError, JobError) as error:
+                raise SavepointError.failed(folder, str(error)) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
 
     def hosts(self, plan: JobPlan, level: int) -> list[LevelHost]:
         """The subtasks of a level as they were, in this process."""
         found: dict[int, dict[int, bytes]] = {subtask: {} for subtask in range(plan.parallelism)}
-        for row in self._records(level, plan.depth).toLocalIterator():
-            found[row.subtask][row.number] = bytes(row.data)
+        with self._read():
+            for row in self._records(level, plan.depth).toLocalIterator():
+                found[row.subtask][row.number] = bytes(row.data)
         return [_host(plan, level, subtask, records) for subtask, records in found.items()]
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Let what Spark raises while it reads leave as an error of ours: the one that a task raised, or what is damaged."""
+        try:
+            yield
+        except Exception as error:
+            state = self.checkpoint / "state"
+            raise found_in(error) or JobError.corrupt(str(state), reason_in(error)) from error
 
     def _records(self, level: int, depth: int) -> DataFrame:
         """The pieces of all records of a level. Spark counts stateful steps from the last one, and partitions are subtasks."""

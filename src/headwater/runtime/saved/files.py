@@ -22,6 +22,8 @@ from headwater.state.table import PUT
 
 FORMAT = 1
 DESCRIPTION = "savepoint.json"
+_BEGUN = "incomplete"
+"""The file in a folder that a savepoint is being written to."""
 GROUP, SUBTASK = "@key_group", "@subtask"
 """The columns of a saved table besides those of the state: where a row belongs, and which subtask had it."""
 _OPS = ("op", "@op")
@@ -144,8 +146,12 @@ def write_table(folder: Path, place: tuple[str, str], subtask: int, table: pa.Ta
     digest = hashlib.sha256(content).hexdigest()
     relative = Path("state") / _name(uid) / _name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
     path = folder / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
+    try:
+        for parent in reversed(relative.parents[:-1]):  # not the folder itself: who removed it has given it up
+            (folder / parent).mkdir(exist_ok=True)
+        write_atomically(path, content)
+    except OSError as error:
+        raise SavepointError.failed(folder, f"{path}: {error}") from None
     bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
     return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds)
 
@@ -171,29 +177,43 @@ def state_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([column for column in schema if column.name not in _OPS])
 
 
+def free_folder(path: Path) -> Path:
+    """A path at which a savepoint can be taken: nothing is there, or an empty folder."""
+    path = path.absolute()
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise SavepointError.taken(path)
+    return path
+
+
+def new_folder(path: Path) -> Path:
+    """A folder for a savepoint that nobody else begins; until it is complete, a file in it says that it is not."""
+    folder = free_folder(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _BEGUN).touch(exist_ok=False)
+    except FileExistsError:
+        raise SavepointError.taken(folder) from None
+    except OSError as error:
+        raise SavepointError.failed(folder, str(error)) from None
+    return folder
+
+
 def complete(folder: Path, description: Description) -> Savepoint:
-    """Write the description, which makes the savepoint complete, and drop what it does not name."""
+    """Drop what the description does not name, and write it, which makes the savepoint complete."""
     content = asdict(description)
     named = {
         folder / file.path for step in description.steps.values() for files in step.states.values() for file in files
     }
-    for path in sorted(folder.rglob("*.parquet")):
-        if path not in named:
+    below = sorted(folder.rglob("*"))
+    for path in below:
+        if path.is_file() and path not in named and path.name != _BEGUN:
             path.unlink()
-    for below in [*(path for path in folder.rglob("*") if path.is_dir()), folder]:
-        sync_folder(below)
+    for path in [*(path for path in below if path.is_dir()), folder]:
+        sync_folder(path)
     envelope = {"format": FORMAT, "sha256": _digest_of(content), "content": content}
     write_atomically(folder / DESCRIPTION, json.dumps(envelope, indent=1, sort_keys=True).encode())
+    (folder / _BEGUN).unlink(missing_ok=True)
     return Savepoint.open(folder)
-
-
-def new_folder(path: Path) -> Path:
-    """An empty folder for a savepoint."""
-    path = path.absolute()
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise SavepointError.taken(path)
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def file_from_json(content: dict[str, Any]) -> SavedFile:

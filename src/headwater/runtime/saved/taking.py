@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.errors import HeadwaterError
 from headwater.graph.describe import describe
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
@@ -25,6 +24,7 @@ from headwater.runtime.saved.files import (
     new_folder,
     write_table,
 )
+from headwater.runtime.steps import OnSavepointStep, SavepointStep
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,16 @@ class Epoch:
     offset: dict[str, Any]
 
 
-def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]]) -> Savepoint:
+def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]], on_step: OnSavepointStep) -> Savepoint:
     """Write a savepoint into a new folder; when that fails, nothing is left behind that looks like one."""
-    folder = new_folder(path)
+    folder, plan = new_folder(path), what.plan
     try:
-        parts = list(write_parts(folder))
-        plan = what.plan
-        steps = _steps(plan, parts)
+        on_step(SavepointStep.BEGUN, what.epoch)
+        parts = []
+        for part in write_parts(folder):
+            parts.append(part)
+            on_step(SavepointStep.WRITING, what.epoch)
+        on_step(SavepointStep.WRITTEN, what.epoch)
         description = Description(
             plan.graph.name,
             what.job_id,
@@ -81,23 +84,28 @@ def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]])
             plan.groups,
             what.offset,
             describe(plan.graph),
-            steps,
+            _steps(folder, plan, parts),
         )
-        return complete(folder, description)
-    except (OSError, pa.ArrowException) as error:
+        savepoint = complete(folder, description)
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise SavepointError.failed(folder, str(error)) from None
-    except HeadwaterError:
-        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError | pa.ArrowException):
+            raise SavepointError.failed(folder, str(error)) from None
         raise
+    on_step(SavepointStep.COMPLETE, what.epoch)
+    return savepoint
 
 
-def _steps(plan: JobPlan, parts: list[Part]) -> dict[str, SavedStep]:
-    """What all subtasks wrote, by step."""
+def _steps(folder: Path, plan: JobPlan, parts: list[Part]) -> dict[str, SavedStep]:
+    """What all subtasks wrote, by step; refuses when one is missing."""
     steps = {uid: SavedStep(words, [], {}) for uid, words in plan.kept_by_step().items()}
     for part in sorted(parts, key=lambda part: part.subtask):
         for uid, meta in part.metas.items():
             steps[uid].metas.append(meta)
         for uid, state, file in part.files:
             steps[uid].states.setdefault(state, []).append(file)
+    for uid, step in steps.items():
+        if len(step.metas) != plan.parallelism:
+            found = f"step {uid!r} has the state of {len(step.metas)} of {plan.parallelism} subtasks"
+            raise SavepointError.failed(folder, found)
     return steps
