@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headwater.errors import ChangelogError, JobError
 from headwater.plan.levels import JobPlan
+from headwater.runtime import collector
 from headwater.runtime.host import LevelHost
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.taking import Part, write_part
@@ -45,12 +48,12 @@ class StoredEpoch:
         return offset
 
     def write_parts(self, job: ShippedJob, folder: Path) -> Iterator[Part]:
-        """Write the state of every subtask into a savepoint's folder, in tasks."""
+        """Write the state of every subtask into a savepoint's folder, in half as many tasks: the job's epochs need room."""
         depth = job.plan().depth
         for level in range(1, depth + 1):
             try:
                 with self._read():
-                    records = self._records(level, depth)
+                    records = self._records(level, depth).coalesce(max(1, job.parallelism // 2))
                     written = records.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
             except (ChangelogError, JobError) as error:
                 raise SavepointError.failed(folder, str(error)) from error
@@ -90,25 +93,20 @@ class StoredEpoch:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Gets the pieces of one subtask and writes its state."""
+    """Gets the pieces of one subtask after the other and writes its state."""
 
     job: ShippedJob
     level: int
     folder: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with marked():
-            found: dict[int, dict[int, bytes]] = {}
-            for batch in batches:
-                for row in batch.to_pylist():
-                    found.setdefault(row["subtask"], {})[row["number"]] = row["data"]
-            reports = []
-            for subtask, records in sorted(found.items()):
+        with marked(), collector.worker_task():
+            pieces = (row for batch in batches for row in batch.to_pylist())
+            for subtask, its_pieces in groupby(pieces, key=itemgetter("subtask")):
+                records = {piece["number"]: piece["data"] for piece in its_pieces}
                 plan = self.job.plan()
-                host = _host(plan, self.level, subtask, records)
-                part = write_part(host, plan, subtask, Path(self.folder))
-                reports.append(json.dumps(part.to_json()))
-            yield pa.RecordBatch.from_pydict({"report": pa.array(reports, pa.string())})
+                part = write_part(_host(plan, self.level, subtask, records), plan, subtask, Path(self.folder))
+                yield pa.RecordBatch.from_pydict({"report": [json.dumps(part.to_json())]})
 
 
 def _host(plan: JobPlan, level: int, subtask: int, records: dict[int, bytes]) -> LevelHost:

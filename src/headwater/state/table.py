@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -52,7 +53,9 @@ def sorted_by_key(table: pa.Table) -> pa.Table:
 def _order_of(key: pa.Array) -> pa.Array:
     """The places of keys in ascending order; equal keys stay as they were."""
     columns = key.flatten() if pa.types.is_struct(key.type) else [key]
-    order = pa.table([*columns, pa.array(range(len(key)))], names=[f"k{i}" for i in range(len(columns))] + ["place"])
+    order = pa.table(
+        [*columns, pa.array(np.arange(len(key)))], names=[f"k{i}" for i in range(len(columns))] + ["place"]
+    )
     return pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names])
 
 
