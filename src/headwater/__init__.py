@@ -65,6 +65,7 @@ from headwater.functions import (
 )
 from headwater.graph.guarantees import PathGuarantee
 from headwater.retry import Retry
+from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints, checkpoints
 from headwater.runtime.engine import Job, JobStatus, RestartReason
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
@@ -99,6 +100,8 @@ __all__ = [
     "BroadcastFunction",
     "BroadcastStream",
     "ChangelogError",
+    "Checkpoint",
+    "Checkpoints",
     "CoProcessFunction",
     "Context",
     "DurationError",
@@ -157,6 +160,7 @@ __all__ = [
     "approx_quantile",
     "avg",
     "both",
+    "checkpoints",
     "collect_list",
     "collect_set",
     "connectors",

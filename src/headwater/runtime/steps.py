@@ -7,7 +7,10 @@ from enum import Enum, IntEnum
 
 
 class EpochStep(IntEnum):
-    """What has just happened in the driver. See the epoch protocol in docs/architecture.md."""
+    """What has just happened in the driver. See the epoch protocol in docs/architecture.md.
+
+    They happen in this order. A job that is at-least-once publishes before it commits: 5 and 6 come before 4.
+    """
 
     PLANNED = 1
     """The engine has logged the epoch's offsets and asks for its output."""

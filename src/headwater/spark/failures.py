@@ -9,13 +9,21 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
+from headwater.spark.errors import DiskFull
 
 _MARK = "headwater-error:"
-_CAUSE = "Caused by: "
+_DISK_FULL = "No space left on device"
+"""As the operating system says it, to Java and to Python."""
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+"""Java ends with the first of a chain of errors; it tells the most."""
 _LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
 
 
@@ -37,9 +45,10 @@ def marked() -> Iterator[None]:
         raise TaskFailure(f"{error}\n{_MARK}{line}") from None
 
 
-def unwrap(job: str, error: Exception) -> HeadwaterError:
-    """The error of ours inside one of Spark's, or Spark's own as a job's failure."""
-    return found_in(error) or JobError.engine_failed(job, str(error))
+def unwrap(job: str, error: Exception, job_dir: Path) -> HeadwaterError:
+    """The error of ours inside one of Spark's; or Spark's own as a job's failure."""
+    said = str(error) if isinstance(error, PySparkException) else f"{type(error).__name__}: {error}"
+    return found_in(error) or _of_the_engine(job, said, job_dir)
 
 
 def found_in(error: Exception) -> HeadwaterError | None:
@@ -57,10 +66,16 @@ def found_in(error: Exception) -> HeadwaterError | None:
 
 
 def reason_in(error: Exception) -> str:
-    """What one of Spark's errors says first and what it says last was the cause, without stacks."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
-    return "; ".join([lines[0], *causes[-1:]])
+    """What one of Spark's errors says first, and what it says last was the cause, without stacks."""
+    first, *_ = str(error).splitlines() or [type(error).__name__]
+    return "; ".join([first, *_CAUSE.findall(str(error))[-1:]])
+
+
+def _of_the_engine(job: str, said: str, job_dir: Path) -> JobError:
+    if _DISK_FULL in said:
+        return DiskFull.of(job, str(job_dir), shutil.disk_usage(job_dir).free, said)
+    causes = _CAUSE.findall(said)
+    return JobError.engine_failed(job, "\n".join([*causes[-1:], said]))
 
 
 def _all(error: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:

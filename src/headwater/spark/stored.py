@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -17,12 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.errors import ChangelogError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector
+from headwater.runtime.checkpoints.listing import Checkpoints
+from headwater.runtime.checkpoints.note import JobNote
 from headwater.runtime.host import LevelHost
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.taking import Part, write_part
 from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import VARIABLE, ReadRecords
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.shipped import ShippedJob, local_dir
 from headwater.state.changelog import catch_up
 
 _REPORT = "report string"
@@ -59,22 +61,28 @@ class StoredEpoch:
                 raise SavepointError.failed(folder, str(error)) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
 
-    def hosts(self, plan: JobPlan, level: int) -> list[LevelHost]:
-        """The subtasks of a level as they were, in this process."""
+    @contextmanager
+    def hosts(self, plan: JobPlan, level: int) -> Iterator[list[LevelHost]]:
+        """The subtasks of a level as they were, in this process, to be looked at."""
         found: dict[int, dict[int, bytes]] = {subtask: {} for subtask in range(plan.parallelism)}
         with self._read():
             for row in self._records(level, plan.depth).toLocalIterator():
                 found[row.subtask][row.number] = bytes(row.data)
-        return [_host(plan, level, subtask, records) for subtask, records in found.items()]
+        with ExitStack() as opened:
+            yield [opened.enter_context(_host(plan, level, subtask, records)) for subtask, records in found.items()]
 
     @contextmanager
     def _read(self) -> Iterator[None]:
-        """Let what Spark raises while it reads leave as an error of ours: the one that a task raised, or what is damaged."""
+        """Let what Spark raises while it reads leave as an error of ours: a task's, what is damaged, or what Spark says."""
         try:
             yield
         except Exception as error:
-            state = self.checkpoint / "state"
-            raise found_in(error) or JobError.corrupt(str(state), reason_in(error)) from error
+            found = found_in(error)
+            if found is not None:
+                raise found from error
+            job_dir = self.checkpoint.parent
+            Checkpoints(job_dir).check(self.batch + JobNote.read(job_dir).first_epoch)
+            raise JobError.corrupt(str(self.checkpoint), reason_in(error)) from error
 
     def _records(self, level: int, depth: int) -> DataFrame:
         """The pieces of all records of a level. Spark counts stateful steps from the last one, and partitions are subtasks."""
@@ -105,13 +113,15 @@ class _Writer:
             for subtask, its_pieces in groupby(pieces, key=itemgetter("subtask")):
                 records = {piece["number"]: piece["data"] for piece in its_pieces}
                 plan = self.job.plan()
-                part = write_part(_host(plan, self.level, subtask, records), plan, subtask, Path(self.folder))
+                with _host(plan, self.level, subtask, records) as host:
+                    part = write_part(host, plan, subtask, Path(self.folder))
                 yield pa.RecordBatch.from_pydict({"report": [json.dumps(part.to_json())]})
 
 
-def _host(plan: JobPlan, level: int, subtask: int, records: dict[int, bytes]) -> LevelHost:
-    host = LevelHost(plan, level, subtask)
+@contextmanager
+def _host(plan: JobPlan, level: int, subtask: int, records: dict[int, bytes]) -> Iterator[LevelHost]:
     where = f"level {level}, subtask {subtask}"
-    if catch_up(host, ReadRecords(records), where) is None:
-        raise ChangelogError.bad_blob(f"{where} has none")
-    return host
+    with closing(LevelHost(plan, level, subtask, local_dir=local_dir())) as host:
+        if catch_up(host, ReadRecords(records), where) is None:
+            raise ChangelogError.bad_blob(f"{where} has none")
+        yield host

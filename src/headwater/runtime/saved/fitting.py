@@ -23,6 +23,8 @@ POSITION = "@position"
 _BY_TABLE = {"states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key"}
 """Facts of steps that are judged by the columns of their tables, and may differ."""
 _CHANNELS = "@channels"
+_UNSEEN = (_CHANNELS, "@inflight")
+"""States of the runtime that follow from the others or from how fast a machine was."""
 
 
 class Fate(Enum):
@@ -130,7 +132,7 @@ def _states(savepoint: Savepoint, program: Program, renaming: Renaming) -> Itera
         uid = renaming.step(old_uid)
         problem = _problem(step, program.kept[uid]) if uid in program.kept else None
         for old_name in sorted(step.states):
-            if old_name.startswith(_CHANNELS):
+            if old_name.startswith(_UNSEEN):
                 continue
             new, old = (uid, renaming.state(old_uid, old_name)), (old_uid, old_name)
             if problem is not None:

@@ -24,7 +24,7 @@ from headwater.runtime.saved.files import (
     new_folder,
     write_table,
 )
-from headwater.runtime.steps import OnSavepointStep, SavepointStep
+from headwater.runtime.steps import OnSavepointStep, SavepointStep, ignore_savepoint_steps
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,12 @@ class Epoch:
     offset: dict[str, Any]
 
 
-def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]], on_step: OnSavepointStep) -> Savepoint:
+def take(
+    path: Path,
+    what: Epoch,
+    write_parts: Callable[[Path], Iterable[Part]],
+    on_step: OnSavepointStep = ignore_savepoint_steps,
+) -> Savepoint:
     """Write a savepoint into a new folder; when that fails, nothing is left behind that looks like one."""
     folder, plan = new_folder(path), what.plan
     try:
