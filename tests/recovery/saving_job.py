@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -69,9 +69,17 @@ def main() -> None:
 
     if options.kill is not None and options.kill[0] == "open":
         plan.sinks()[options.kill[1]].sink.open = die  # type: ignore[assignment, method-assign]
-    settings = Settings(folder / options.job_dir, 1000, totals_job.ROWS_PER_EPOCH, bounded=True, on_step=on_step)
-    origin = env._origin(options.from_, None, allow_dropped_state=False)
-    job = env._engine().start(plan, replace(settings, origin=origin, on_savepoint_step=on_savepoint_step))
+    settings = Settings(
+        job_dir=folder / options.job_dir,
+        checkpoint_interval_ms=1000,
+        checkpoints_retained=100,
+        max_rows_per_epoch=totals_job.ROWS_PER_EPOCH,
+        bounded=True,
+        on_step=on_step,
+        on_savepoint_step=on_savepoint_step,
+        origin=env._origin(options.from_, None, allow_dropped_state=False),
+    )
+    job = env._engine().start(plan, settings)
     if options.save is not None:
         save(job, options)
         may_go_on.set()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow as pa
 import pytest
-import totals_job
 
 import headwater as hw
 from headwater.runtime.saved.errors import SavepointError
@@ -113,20 +112,9 @@ def test_state_that_is_damaged(running: Running, tmp_path: Path) -> None:
     running.check_goes_on()
 
 
-def test_job_folder_that_another_process_runs_in(running: Running) -> None:
-    done = subprocess.run(
-        [sys.executable, __file__, str(running.folder), "again"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert f"JobError: job folder {running.folder / 'job'} is in use by another process" in done.stderr
-    running.check_goes_on()
-
-
 def test_disk_that_is_full_for_the_driver(tmp_path: Path) -> None:
     """On the local engine, in a process whose files are kept small."""
-    done = subprocess.run(
-        [sys.executable, __file__, str(tmp_path), "full"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, __file__, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -148,8 +136,6 @@ def let_tasks_write(size_bytes: int) -> None:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    if sys.argv[2] == "again":
-        totals_job.build(folder, log=folder / "log").start()
     running = Running(folder, engine="local")
     resource.setrlimit(resource.RLIMIT_FSIZE, (FULL_BYTES, resource.RLIM_INFINITY))
     running.check_refused(folder / "saved", ".parquet: [Errno 27] File too large;")

@@ -192,5 +192,12 @@ def test_start_that_is_refused_by_one_output_can_be_made_again(shop: Shop, tmp_p
 
 
 def start(env: hw.Environment, on_savepoint_step: Any) -> LocalJob:
-    settings = Settings(None, 1, 1000, bounded=False, on_savepoint_step=on_savepoint_step)
+    settings = Settings(
+        job_dir=None,
+        checkpoint_interval_ms=1,
+        checkpoints_retained=1,
+        max_rows_per_epoch=1000,
+        bounded=False,
+        on_savepoint_step=on_savepoint_step,
+    )
     return LocalEngine().start(env.plan(), settings)
