@@ -1,6 +1,6 @@
 """Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
 
-from headwater import connectors, evictors, restart, testing, triggers
+from headwater import connectors, evictors, restart, savepoint, testing, triggers
 from headwater.aggregates import (
     Aggregate,
     approx_count_distinct,
@@ -67,6 +67,8 @@ from headwater.graph.guarantees import PathGuarantee
 from headwater.retry import Retry
 from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints, checkpoints
 from headwater.runtime.engine import Job, JobStatus, RestartReason
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.state_view import StateView
 from headwater.runtime.steps import EpochStep
 from headwater.schema import Schema
 from headwater.streams.broadcast import BroadcastStream
@@ -136,11 +138,13 @@ __all__ = [
     "Retention",
     "Retry",
     "RowError",
+    "SavepointError",
     "Schema",
     "SchemaError",
     "SourceError",
     "StateError",
     "StateGrowthWarning",
+    "StateView",
     "Step",
     "Stream",
     "Timer",
@@ -181,6 +185,7 @@ __all__ = [
     "processing_time",
     "repeat",
     "restart",
+    "savepoint",
     "session",
     "sliding",
     "stddev",

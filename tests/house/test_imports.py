@@ -42,12 +42,14 @@ ALLOWED: dict[str, frozenset[str]] = {
         "runtime.steps",
         "spark.engine",
     },
+    "savepoint": LEAVES
+    | {"clock.watermark", "graph.describe", "operators.grouping", "runtime.saved", "state", "streams.environment"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do
     ROOT: LEAVES
-    | {"connectors", "eventlog", "graph.guarantees", "runtime.checkpoints", "runtime.engine", "runtime.steps"}
-    | {"streams", "testing"},
+    | {"connectors", "eventlog", "graph.guarantees", "runtime.checkpoints", "runtime.engine", "runtime.saved.errors"}
+    | {"runtime.state_view", "runtime.steps", "savepoint", "streams", "testing"},
 }
 
 THIRD_PARTY: dict[str, frozenset[str]] = {

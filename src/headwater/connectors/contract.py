@@ -14,6 +14,8 @@ from headwater.schema import Schema
 
 Positions = dict[str, int]
 """For each split of a source, the position of the next row to read."""
+FOR_EVER_MS = 1 << 40
+"""Longer than a job runs: a source that gives its rows at a rate has given them all by then."""
 
 
 class Guarantee(Enum):

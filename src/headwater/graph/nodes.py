@@ -348,7 +348,9 @@ class IntervalJoinNode(JoinNode):
     unmatched_right: OutputTag | None = None
 
     def kept(self) -> dict[str, Any]:
-        return {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
+        marks = self.unmatched_left is not None or self.unmatched_right is not None
+        words = {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
+        return {**words, "tells unmatched rows": True} if marks else words
 
 
 @dataclass(frozen=True)

@@ -81,13 +81,19 @@ class KeyedFunctionOperator(KeepsTimers):
         self._tables: dict[str, StateTable] = {**states, **self._timers.tables()}
         self._context = self._make_context()
         self._context.timers = self._timers
-        open_function(self._function, step)
+        self._is_open = False
 
     def _make_context(self) -> KeyedContext:
         return KeyedContext(self._cursor)
 
     def _begin(self, time: StepTime) -> list[SideRow]:
-        """Set the context's times, and give the list that takes what goes to side outputs."""
+        """Set the context's times, and give the list that takes what goes to side outputs.
+
+        The function opens in the first epoch: state can be looked at where it cannot.
+        """
+        if not self._is_open:
+            open_function(self._function, self._step)
+            self._is_open = True
         side: list[SideRow] = []
         context = self._context
         context._side = side  # type: ignore[attr-defined]

@@ -152,14 +152,17 @@ class ProcessCalls:
 
 
 class ProcessOperator:
-    """A stateless process function with side outputs."""
+    """A stateless process function with side outputs. It opens with the first rows."""
 
     def __init__(self, node: ProcessNode, step: str, row: type[Row]) -> None:
-        function = copy.deepcopy(node.function)  # each place has its own
-        open_function(function, step)
-        self._calls = ProcessCalls(function, node, step, row)
+        self._function = copy.deepcopy(node.function)  # each place has its own
+        self._step, self._is_open = step, False
+        self._calls = ProcessCalls(self._function, node, step, row)
 
     def apply(self, batch: Batch) -> Outputs:
+        if not self._is_open:
+            open_function(self._function, self._step)
+            self._is_open = True
         return self._calls.run(batch, Context())
 
 

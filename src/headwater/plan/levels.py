@@ -51,9 +51,12 @@ class JobPlan:
         return found
 
     def kept_by_step(self) -> dict[str, dict[str, Any]]:
-        """What each entry keeps, in words, by its uid; an entry that is not stateful keeps nothing but event time."""
+        """What each entry is and keeps, in words, by its uid; one that is not stateful keeps nothing but event time."""
         entries = (self.graph.node(node) for node in sorted(self.level_of_entry))
-        words = {self.graph.uid(node): node.kept() if node.is_stateful else {} for node in entries}
+        words = {
+            self.graph.uid(node): {"operation": node.operation, **node.kept()} if node.is_stateful else {}
+            for node in entries
+        }
         return json.loads(json.dumps(words))  # type: ignore[no-any-return]  # as it is read back
 
     def sources(self) -> list[SourceNode]:

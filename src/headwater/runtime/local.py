@@ -96,7 +96,7 @@ class LocalCluster:
                 host, records = self.hosts[level, subtask], changelog.PendingRecords(self.stores[level, subtask])
                 head = changelog.catch_up(host, records, f"level {level}, subtask {subtask}")
                 if head is None:
-                    begin(host, self.plan, (level, subtask), self._origin)
+                    begin(host, self.plan, subtask, self._origin)
                 host.token = None
                 outcome = host.run(received)
                 changelog.append(host, records, head, f"local-{0 if head is None else head.sequence}")
@@ -132,7 +132,6 @@ class LocalJob(SupervisedJob):
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
         self._job_id = uuid.uuid4().hex
         origin = settings.origin
-        self._first_epoch = 0 if origin is None else origin.epoch + 1
         self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
         self._cluster = LocalCluster(plan, origin=origin, stopwatch=settings.stopwatch)
         self._committed = threading.Lock()
@@ -144,6 +143,10 @@ class LocalJob(SupervisedJob):
         self._backlog = 0.0
         self._aligned: _Copies | None = None
         self._is_aligned = threading.Event()
+
+    @property
+    def _first_epoch(self) -> int:
+        return 0 if self._settings.origin is None else self._settings.origin.epoch + 1
 
     def start(self) -> None:
         for source in self._plan.sources():
@@ -271,14 +274,14 @@ class LocalJob(SupervisedJob):
         level = level_of_state(self._plan, uid, name)
         with self._committed:
             copies = self._copies()
-        has_one = copies.epoch >= self._first_epoch
-        if not has_one or epoch not in (None, copies.epoch):
-            raise JobError.not_retained(self.name, epoch, [copies.epoch] if has_one else [])
+        known = [copies.epoch] if copies.epoch >= self._first_epoch else []
+        if not known or epoch not in (None, copies.epoch):
+            raise JobError.not_retained(self.name, epoch, known)
         with copies.hosts(self._plan) as hosts:
             return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, copies.epoch)
 
     def _save(self, path: Path) -> Savepoint:
-        self._wait_until_published(path, self._first_epoch)
+        self._wait_until_published(path)
         copies = self._copies_to_save(path)
         if copies.offset["epoch"] != copies.epoch + 1:
             raise SavepointError.failed(path, f"epoch {copies.epoch + 1} is committed and could not be published")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.batch import MIN_TIMESTAMP
-from headwater.connectors.contract import Positions
+from headwater.connectors.contract import FOR_EVER_MS, Positions
 from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
 from headwater.runtime.alignment import Marks, Stand, held_back, merged
@@ -163,7 +163,10 @@ def end_positions(plan: JobPlan) -> dict[str, Positions]:
 
 
 def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
-    """What to read for the epoch between two offsets: every split, also when it has nothing new."""
+    """What to read for the epoch between two offsets: every split, also when it has nothing new.
+
+    A split that is gone has ended, so that nobody waits for it.
+    """
     found = []
     for node in plan.sources():
         uid = plan.graph.uid(node)
@@ -174,6 +177,8 @@ def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
             ended = bool(end["end"]) or full.get(split) == to
             idle = not ended and _is_idle(node, end.get("active_ms", {}).get(uid, {}), split, end["now_ms"])
             found.append(SplitRange(node.id, split, at, to, ended, idle))
+        gone = sorted(set(begin) - set(reached))
+        found += [SplitRange(node.id, split, begin[split], begin[split], ended=True, idle=False) for split in gone]
     return found
 
 
@@ -184,7 +189,7 @@ def facts_of(end: Offset) -> EpochFacts:
 
 def _end_of(node: SourceNode) -> Positions:
     """Where a source ends: a bounded one where it says, whatever its rate; another one where it stands now."""
-    return node.source.latest(node.source.earliest(), 1 << 40 if node.source.bounded else 0)
+    return node.source.latest(node.source.earliest(), FOR_EVER_MS if node.source.bounded else 0)
 
 
 def _within(begin: Positions, ceiling: Positions, max_rows: int) -> Positions:

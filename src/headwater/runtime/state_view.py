@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,23 +14,25 @@ from headwater.plan.levels import JobPlan
 from headwater.rows import decode, encode
 from headwater.runtime.host import LevelHost
 from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.files import entries_of
+from headwater.runtime.saved.files import shown
 
 
 class StateView:
     """A state at an epoch. It does not change; ask the job for another one to see what came after."""
 
-    def __init__(self, step: str, name: str, epoch: int, tables: Sequence[pa.Table]) -> None:
-        """`tables` are the dumps of all subtasks."""
+    def __init__(self, step: str, name: str, epoch: int, table: pa.Table) -> None:
         self.step, self.name, self.epoch = step, name, epoch
-        self._table = pa.concat_tables([entries_of(table) for table in tables]).combine_chunks()
+        self._table = table.combine_chunks()
 
     def table(self) -> pa.Table:
         """All entries."""
         return self._table
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """What is kept for a key: a value, a list, a dict, or for steps that keep rows the rows, each as a dict."""
+        """What is kept for a key: a value, a list, a dict, or for steps that keep rows the rows, each as a dict.
+
+        Several columns that make a key are given as a tuple or dict; a window is a tuple of key, start and end in ms.
+        """
         found = self._of(key)
         names = found.column_names
         if not len(found):
@@ -48,16 +50,7 @@ class StateView:
             raise StateError.misused(self.step, f"state {self.name!r} holds rows, not a value by key", "use .table()")
         column = self._table["key"].combine_chunks()
         wanted = encode([key], pa.field("key", column.type), f"{self.step}, state {self.name!r}")
-        is_met = np.ones(len(column), np.bool_)
-        pairs = (
-            zip(column.flatten(), wanted.flatten(), strict=True)
-            if pa.types.is_struct(column.type)
-            else [(column, wanted)]
-        )
-        for have, want in pairs:
-            same = have.is_null() if not want[0].is_valid else pc.equal(have, want[0]).fill_null(fill_value=False)
-            is_met &= same.to_numpy(zero_copy_only=False)
-        return self._table.filter(pa.array(is_met))
+        return self._table.filter(_equals(column, wanted))
 
     def __len__(self) -> int:
         """The number of entries."""
@@ -69,7 +62,18 @@ class StateView:
 
 def view_of(hosts: Sequence[LevelHost], step: str, name: str, epoch: int) -> StateView:
     """A state of a step on all subtasks of its level."""
-    return StateView(step, name, epoch, [host.tables()[step, name].dump() for host in hosts])
+    tables = [host.tables()[step, name] for host in hosts]
+    return StateView(step, name, epoch, pa.concat_tables([shown(table.dump(), table.spread.key) for table in tables]))
+
+
+def _equals(column: pa.Array, wanted: pa.Array) -> pa.Array:
+    """Which values of a column equal a value; nulls equal each other."""
+    if not wanted[0].is_valid:
+        return column.is_null()
+    if not pa.types.is_struct(column.type):
+        return pc.equal(column, wanted[0]).fill_null(fill_value=False)
+    fields = [_equals(*pair) for pair in zip(column.flatten(), wanted.flatten(), strict=True)]
+    return reduce(pc.and_, fields, column.is_valid())
 
 
 def level_of_state(plan: JobPlan, step: str, name: str) -> int:

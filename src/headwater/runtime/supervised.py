@@ -42,9 +42,8 @@ class SupervisedJob(ABC):
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._draining = threading.Event()
-        self._last_savepoint: Path | None = None
-        self._saved: Savepoint | None = None
-        self._savepoint_error: Exception | None = None
+        self._last_folder: Path | None = None
+        self._last_savepoint: Savepoint | Exception | None = None
         self._wants_aligned = threading.Event()
         self._stops_aligned = threading.Event()
         self._error: Exception | None = None
@@ -62,7 +61,7 @@ class SupervisedJob(ABC):
         return not self._thread.is_alive()
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
-        path = self._last_savepoint = None if savepoint is None else free_folder(Path(savepoint))
+        folder = self._last_folder = None if savepoint is None else free_folder(Path(savepoint))
         if drain:
             self._draining.set()
         elif savepoint is not None and self._settings.unaligned_ms is not None:
@@ -71,14 +70,15 @@ class SupervisedJob(ABC):
         else:
             self._stopping.set()
         self._thread.join()
-        if path is None:
+        if folder is None:
             return None
-        error, self._savepoint_error = self._savepoint_error or self._error, None
-        if error is not None:
-            raise error
-        if self._saved is None or self._saved.path != path:  # the job had ended before it was told
-            self._saved = self._save(path)
-        return path
+        if self._error is not None:
+            raise self._error
+        saved = self._last_savepoint or self._save(folder)  # a job that had ended before saved nothing
+        self._last_savepoint = None
+        if isinstance(saved, Exception):
+            raise saved
+        return saved.path
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
         return self._save(free_folder(Path(path))).path
@@ -108,13 +108,18 @@ class SupervisedJob(ABC):
     def _attempt(self, *, again: bool) -> str:
         """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
 
-    def _wait_until_published(self, path: Path, first_epoch: int) -> None:
+    def _wait_until_published(self, path: Path) -> None:
         """Wait for the first epoch that can be saved, as long as the job is on its way to it."""
         deadline = time.monotonic() + _FIRST_EPOCH_S
-        while self.status().published < first_epoch:
+        while self.status().published < self._first_epoch:
             if not self._thread.is_alive() or time.monotonic() > deadline or self._thread is threading.current_thread():
                 raise SavepointError.nothing_committed(self.name, path)
             time.sleep(_POLL_S)
+
+    @property
+    @abstractmethod
+    def _first_epoch(self) -> int:
+        """The number of the job's first epoch; those before it are of the job that it goes on from."""
 
     @abstractmethod
     def _save(self, path: Path) -> Savepoint:
@@ -140,11 +145,11 @@ class SupervisedJob(ABC):
 
     def _save_last(self) -> None:
         """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
-        if self._last_savepoint is not None:
+        if self._last_folder is not None:
             try:
-                self._saved = self._save(self._last_savepoint)
+                self._last_savepoint = self._save(self._last_folder)
             except Exception as error:
-                self._savepoint_error = error
+                self._last_savepoint = error
 
     def _attempts(self) -> str:
         """Attempt after attempt, until one comes to its end, the job is stopped, or the strategy gives up."""

@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 import uuid
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, loca
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
-from headwater.spark.stored import StoredEpoch
+from headwater.spark.stored import LastLook, StoredEpoch
 
 _MAX_UNPUBLISHED = 8
 """Epochs that may wait for a slow sink before the pipeline waits too."""
@@ -90,8 +91,13 @@ class SparkJob(SupervisedJob):
         self._shipped: ShippedJob | None = None
         self._history = History(self._folder.path)
         self._targets: dict[str, Positions] | None = None
+        self._last_look = LastLook()
         self._giving_up = threading.Event()
         self._published = threading.Condition()
+
+    @property
+    def _first_epoch(self) -> int:
+        return self._folder.first_epoch
 
     def start(self) -> None:
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
@@ -138,7 +144,7 @@ class SparkJob(SupervisedJob):
                 node.sink.take_over(uid, folder.job_id, origin.job_id, origin.epoch)
             resumed = again or folder.resumed or origin is not None
             node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
-        self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, folder.first_epoch)
+        self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
         self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
         self._replay = Replay.read(self._folder.outbox)
@@ -197,7 +203,7 @@ class SparkJob(SupervisedJob):
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
-        on_step, epoch = self._settings.on_step, self._folder.first_epoch + batch
+        on_step, epoch = self._settings.on_step, self._first_epoch + batch
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
         began = time.monotonic()
@@ -317,22 +323,23 @@ class SparkJob(SupervisedJob):
 
     def _batch(self, epoch: int) -> int:
         """What Spark calls an epoch."""
-        return epoch - self._folder.first_epoch
+        return epoch - self._first_epoch
 
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
-        stored = self._stored(self._newest_committed() if epoch is None else epoch)
-        with stored.hosts(self._plan, level) as hosts:
-            return view_of(hosts, uid, name, stored.batch + self._folder.first_epoch)
-
-    def _newest_committed(self) -> int | None:
-        return max(self._committed(), default=None)
+        newest = max(self._committed(), default=None)
+        stored = self._stored(newest if epoch is None else epoch)
+        shown = stored.batch + self._first_epoch
+        if epoch is None:
+            return self._last_look.at(stored, self._plan, level, lambda hosts: view_of(hosts, uid, name, shown))
+        with closing(stored.level(self._plan, level)) as found:
+            return view_of(found.hosts, uid, name, shown)
 
     def _committed(self) -> list[int]:
         """The epochs that are retained."""
         commits = self._folder.checkpoint / "commits"
         names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
-        return sorted(int(name) + self._folder.first_epoch for name in names if name.isdigit())
+        return sorted(int(name) + self._first_epoch for name in names if name.isdigit())
 
     def _stored(self, epoch: int | None) -> StoredEpoch:
         known = self._committed()
@@ -343,7 +350,7 @@ class SparkJob(SupervisedJob):
     def _save(self, path: Path) -> Savepoint:
         if self._is_temporary and not self._folder.path.exists():
             raise SavepointError.not_kept(self.name, path)
-        self._wait_until_published(path, self._folder.first_epoch)
+        self._wait_until_published(path)
         epoch = self._epoch_to_save(path)
         stored = self._stored(epoch)
         what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())

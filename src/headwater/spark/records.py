@@ -21,11 +21,16 @@ from headwater.state.changelog import Head, pieces
 _KEY = StructType([StructField("number", LongType())])
 _VALUE = StructType([StructField("data", BinaryType())])
 VARIABLE = "changelog"
-_HEAD = 0
+HEAD = 0
 """The number of the head; records are numbered from 1, each with room for a million pieces."""
 _PIECES = 1 << 20
 _PREFIX = struct.Struct("<I32s")
 """In front of each piece: the number of pieces, and the token of the attempt that wrote the record."""
+
+
+def first_number(sequence: int) -> int:
+    """The number of the first piece of a record; those of later records are higher."""
+    return sequence * _PIECES
 
 
 class PiecedRecords(ABC):
@@ -44,11 +49,11 @@ class PiecedRecords(ABC):
         """Drop what is kept under a number."""
 
     def head(self) -> Head | None:
-        stored = self._get(_HEAD)
+        stored = self._get(HEAD)
         return None if stored is None else Head(**json.loads(stored))
 
     def set_head(self, head: Head) -> None:
-        self._put(_HEAD, json.dumps(asdict(head)).encode())
+        self._put(HEAD, json.dumps(asdict(head)).encode())
 
     def token(self, sequence: int) -> str | None:
         found = self._piece(sequence, 0)
@@ -70,16 +75,16 @@ class PiecedRecords(ABC):
         cut = pieces(record)
         prefix = _PREFIX.pack(len(cut), token.encode())
         for part, piece in enumerate(cut):
-            self._put(sequence * _PIECES + part, prefix + piece)
+            self._put(first_number(sequence) + part, prefix + piece)
 
     def remove(self, sequence: int) -> None:
         first = self._piece(sequence, 0)
         if first is not None:
             for part in range(first[0]):
-                self._remove(sequence * _PIECES + part)
+                self._remove(first_number(sequence) + part)
 
     def _piece(self, sequence: int, part: int) -> tuple[int, str, bytes] | None:
-        data = self._get(sequence * _PIECES + part)
+        data = self._get(first_number(sequence) + part)
         if data is None:
             return None
         count, token = _PREFIX.unpack_from(data)

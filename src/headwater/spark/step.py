@@ -43,7 +43,7 @@ class LevelProcessor(StatefulProcessor):
         host = job.host(self._level, subtask)
         head = catch_up(host, self._store, f"level {self._level}, subtask {subtask}")
         if head is None:
-            begin(host, job.plan(), (self._level, subtask), job.origin)
+            begin(host, job.plan(), subtask, job.origin)
         host.token = None  # not to be trusted again before this attempt has come to its end
         outcome = host.run(payloads)
         written = append(host, self._store, head, uuid.uuid4().hex)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,15 +20,19 @@ from headwater.plan.levels import JobPlan
 from headwater.runtime import collector
 from headwater.runtime.checkpoints.listing import Checkpoints
 from headwater.runtime.checkpoints.note import JobNote
+from headwater.runtime.closing import close_all
 from headwater.runtime.host import LevelHost
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.taking import Part, write_part
 from headwater.spark.failures import found_in, marked, reason_in
-from headwater.spark.records import VARIABLE, ReadRecords
+from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
 from headwater.spark.shipped import ShippedJob, local_dir
-from headwater.state.changelog import catch_up
+from headwater.state.changelog import Head, catch_up
 
+V = TypeVar("V")
 _REPORT = "report string"
+_KEPT_BYTES = 64 << 20
+"""What the driver keeps of a level between two looks; as Python objects it is several times as much."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +66,24 @@ class StoredEpoch:
                 raise SavepointError.failed(folder, str(error)) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
 
-    @contextmanager
-    def hosts(self, plan: JobPlan, level: int) -> Iterator[list[LevelHost]]:
-        """The subtasks of a level as they were, in this process, to be looked at."""
+    def level(self, plan: JobPlan, level: int, known: Sequence[LevelHost] = ()) -> Level:
+        """The subtasks of a level as they were, in this process. Hosts that are known, and behind, are brought up to date."""
+        since = min((first_number(host.sequence) for host in known), default=HEAD)
+        frame = self._records(level, plan.depth).where(f"number = {HEAD} or number >= {since}")
         found: dict[int, dict[int, bytes]] = {subtask: {} for subtask in range(plan.parallelism)}
         with self._read():
-            for row in self._records(level, plan.depth).toLocalIterator():
+            for row in frame.toLocalIterator():
                 found[row.subtask][row.number] = bytes(row.data)
-        with ExitStack() as opened:
-            yield [opened.enter_context(_host(plan, level, subtask, records)) for subtask, records in found.items()]
+        records = [ReadRecords(pieces) for pieces in found.values()]
+        if known and not all(map(_is_behind, known, records)):
+            close_all(known)
+            return self.level(plan, level)
+        hosts = list(known) or [LevelHost(plan, level, subtask, local_dir=local_dir()) for subtask in found]
+        heads = [
+            _caught_up(host, one, level, subtask)
+            for subtask, (host, one) in enumerate(zip(hosts, records, strict=True))
+        ]
+        return Level(hosts, sum(head.base_bytes + head.delta_bytes for head in heads))
 
     @contextmanager
     def _read(self) -> Iterator[None]:
@@ -113,15 +127,58 @@ class _Writer:
             for subtask, its_pieces in groupby(pieces, key=itemgetter("subtask")):
                 records = {piece["number"]: piece["data"] for piece in its_pieces}
                 plan = self.job.plan()
-                with _host(plan, self.level, subtask, records) as host:
+                with closing(LevelHost(plan, self.level, subtask, local_dir=local_dir())) as host:
+                    _caught_up(host, ReadRecords(records), self.level, subtask)
                     part = write_part(host, plan, subtask, Path(self.folder))
                 yield pa.RecordBatch.from_pydict({"report": [json.dumps(part.to_json())]})
 
 
-@contextmanager
-def _host(plan: JobPlan, level: int, subtask: int, records: dict[int, bytes]) -> Iterator[LevelHost]:
+@dataclass(frozen=True)
+class Level:
+    """All subtasks of a level at an epoch."""
+
+    hosts: list[LevelHost]
+    size_bytes: int
+    """What is stored of them."""
+
+    def close(self) -> None:
+        """Give the hosts up."""
+        close_all(self.hosts)
+
+
+class LastLook:
+    """The level whose state was looked at last, so that the next look at it reads only what changed since."""
+
+    def __init__(self) -> None:
+        self._level: int | None = None
+        self._hosts: list[LevelHost] = []
+        self._lock = threading.Lock()
+
+    def at(self, stored: StoredEpoch, plan: JobPlan, level: int, view: Callable[[list[LevelHost]], V]) -> V:
+        """What `view` makes of the level at the newest epoch."""
+        with self._lock:
+            known, self._hosts = self._hosts, []
+            if level != self._level:
+                close_all(known)
+                self._level, known = level, []
+            found = stored.level(plan, level, known)
+            shown = view(found.hosts)
+            if found.size_bytes <= _KEPT_BYTES:
+                self._hosts = found.hosts
+            else:
+                found.close()
+            return shown
+
+
+def _is_behind(host: LevelHost, records: ReadRecords) -> bool:
+    """Whether a host can go on from the records since its own: they are of its history."""
+    head = records.head()
+    return head is not None and (head.base > host.sequence or records.token(host.sequence) == host.token)
+
+
+def _caught_up(host: LevelHost, records: ReadRecords, level: int, subtask: int) -> Head:
     where = f"level {level}, subtask {subtask}"
-    with closing(LevelHost(plan, level, subtask, local_dir=local_dir())) as host:
-        if catch_up(host, ReadRecords(records), where) is None:
-            raise ChangelogError.bad_blob(f"{where} has none")
-        yield host
+    head = catch_up(host, records, where)
+    if head is None:
+        raise ChangelogError.bad_blob(f"{where} has none")
+    return head

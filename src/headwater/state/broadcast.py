@@ -17,7 +17,8 @@ from headwater.state.memory import Cursor, KeyTable
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout
 
-_ALL_KEYS = "*"
+ALL_KEYS = "*"
+"""The key of all entries."""
 
 
 class OneForAll(Spread):
@@ -58,7 +59,7 @@ class BroadcastStates:
 
     def begin(self) -> None:
         """Point the maps at what is kept now; since the last time it may have been rebuilt."""
-        self._gate.entry = self._entries.entry(_ALL_KEYS)
+        self._gate.entry = self._entries.entry(ALL_KEYS)
 
     def of(self, state: Any) -> BroadcastMap:
         """The state of a declaration or name."""
@@ -98,4 +99,4 @@ class BroadcastMap(MapHandle):
 
     def __len__(self) -> int:
         """The number of entries of the map."""
-        return len(self._table.entry(_ALL_KEYS)[self._value] or ())
+        return len(self._table.entry(ALL_KEYS)[self._value] or ())

@@ -31,13 +31,18 @@ class Subtasks:
     def channels(self, name: str) -> list[str]:
         """The channels that stand where a channel stood: those of the same step, the same split, or none any more."""
         uid, is_channel, _ = name.partition("/")
-        if is_channel and uid not in self.feeders:
+        if not is_channel:  # an input of a step that has two
+            return [name]
+        if uid not in self.feeders:
             return []
         return [f"{uid}/{subtask}" for subtask in range(self.count)] if uid in self.entries else [name]
 
 
 class Spread(Protocol):
     """Deals a table out. The result depends on the tables alone, and nothing in them is lost."""
+
+    key: tuple[str, ...] = ()
+    """The columns that make the key by which rows are dealt out; none where they go by something else."""
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
         """A table for each new subtask, of the dumps of the old ones; at least one, in order, the empty ones left out."""
@@ -50,8 +55,8 @@ class Spread(Protocol):
 class ByKey(Spread):
     """Each row goes to the subtask that owns the group of its key."""
 
-    def __init__(self, key: Callable[[pa.Table], pa.Array | pa.ChunkedArray]) -> None:
-        self._key = key
+    def __init__(self, names: Sequence[str], key: Callable[[pa.Table], pa.Array | pa.ChunkedArray]) -> None:
+        self.key, self._key = tuple(names), key
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
         together = pa.concat_tables(tables)
@@ -77,7 +82,7 @@ class InOneOrder(Spread):
     """
 
     def __init__(self, spread: Spread, numbers: str) -> None:
-        self._spread, self._numbers = spread, numbers
+        self.key, self._spread, self._numbers = spread.key, spread, numbers
 
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
         together = pa.concat_tables(tables)
@@ -90,7 +95,7 @@ class InOneOrder(Spread):
         return self._spread.groups(table, count)
 
 
-BY_KEY: Spread = ByKey(lambda table: table["key"])
+BY_KEY: Spread = ByKey(["key"], lambda table: table["key"])
 TO_FIRST: Spread = ToFirst()
 
 
@@ -99,5 +104,5 @@ def by_columns(names: Sequence[str]) -> Spread:
     if not names:
         return TO_FIRST
     if len(names) == 1:
-        return ByKey(lambda table: table[names[0]])
-    return ByKey(lambda table: table.select(list(names)).combine_chunks().to_struct_array())
+        return ByKey(names, lambda table: table[names[0]])
+    return ByKey(names, lambda table: table.select(list(names)).combine_chunks().to_struct_array())

@@ -24,7 +24,7 @@ from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
 from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.saved.files import Savepoint
-from headwater.runtime.saved.fitting import fit, require
+from headwater.runtime.saved.fitting import Program, fit, require
 from headwater.runtime.saved.origin import Origin
 from headwater.runtime.saved.renaming import Renaming
 from headwater.runtime.steps import OnStep, ignore_steps
@@ -274,8 +274,11 @@ class Environment:
         if path is None:
             return None
         savepoint, renaming = Savepoint.open(Path(path)), Renaming.of(renamed)
-        require(savepoint, fit(savepoint, self.plan(), renaming), allow_dropped_state=allow_dropped_state)
-        return Origin.of(savepoint, renaming)
+        plan = self.plan()
+        require(savepoint, fit(savepoint, Program(plan), renaming), allow_dropped_state=allow_dropped_state)
+        origin = Origin.of(savepoint, renaming)
+        origin.check_input(plan)
+        return origin
 
     def _start(
         self,

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_array
-from headwater.connectors.contract import Positions, Source
+from headwater.connectors.contract import FOR_EVER_MS, Positions, Source
 from headwater.connectors.memory import MemorySink
 from headwater.functions import Context, ProcessFunction
 from headwater.plan.levels import MEMORY
@@ -246,7 +246,7 @@ class ScriptSource(Source):
         return {"0": 0}
 
     def latest(self, start: Positions, elapsed_ms: int) -> Positions:
-        if elapsed_ms >= 1 << 40:  # asked where the input ends
+        if elapsed_ms >= FOR_EVER_MS:  # asked where the input ends
             return {"0": self._bounds[-1]}
         return {"0": next((bound for bound in self._bounds if bound > start["0"]), self._bounds[-1])}
 

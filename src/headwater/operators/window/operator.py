@@ -83,8 +83,7 @@ class WindowOperator(KeepsTimers):
         self._sessions = Sessions(keys["@sessions"]) if sessions else None
         self._tables: dict[str, StateTable] = {**windows, **keys, **self._trigger.tables}
         self._tables |= self._timers.tables()
-        if self._function is not None:
-            open_function(self._function, step)
+        self._is_open = self._function is None
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -233,9 +232,10 @@ class WindowOperator(KeepsTimers):
             ask = trigger.on_event_time if domain == EVENT else trigger.on_processing_time
             reached = timestamp if is_own else None
             self._act(ask(timestamp, context), key, window, place, self._kind(window, reached))
-            if is_own and timestamp == self._cleanup_time(window):
+            gone_at = self._cleanup_time(window)  # not when it was put in, if it was saved with another lateness
+            if is_own and timestamp >= gone_at:
                 self._clear(key, window, place)
-            elif self._cleanup_time(window) > self._reached():
+            elif gone_at > (timestamp if is_own else self._reached()):
                 self._keep_until_cleanup(window)  # a trigger that starts over deletes its timers, which may be this one
         except HeadwaterError:
             raise
@@ -305,6 +305,9 @@ class WindowOperator(KeepsTimers):
         self._note(Cleared(scope))
 
     def _begin(self, time: StepTime) -> None:
+        if self._function is not None and not self._is_open:
+            open_function(self._function, self._step)
+            self._is_open = True
         context = self._trigger.context
         context.watermark, context.now = time.watermark_ms, time.now_ms
         self._events, self._side = [], []

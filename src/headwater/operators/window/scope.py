@@ -11,7 +11,7 @@ from headwater.graph.nodes import Key
 from headwater.state.spread import BY_KEY, TO_FIRST, ByKey, Spread
 from headwater.windows import Window
 
-_BY_KEY_OF_SCOPE: Spread = ByKey(lambda table: pc.struct_field(table["key"], "key"))
+_BY_KEY_OF_SCOPE: Spread = ByKey(["key"], lambda table: pc.struct_field(table["key"], "key"))
 
 Scope = tuple[Any, int, int]
 """A key and the bounds of one of its windows."""

@@ -83,6 +83,13 @@ class SavepointError(HeadwaterError):
         )
 
     @classmethod
+    def beyond_end(cls, path: Path, split: str, position: int, end: int) -> SavepointError:
+        return cls(
+            f"the savepoint {path} has read {split} up to position {position}, where there are only {end} rows: it is not the "
+            f"input that was read; give the source its input back, or another uid with allow_dropped_state=True"
+        )
+
+    @classmethod
     def bad_rename(cls, old: str, why: str) -> SavepointError:
         return cls(
             f"renamed={{{old!r}: ...}} {why}; write 'step', 'step/state' or 'step/state.column.field', as they were, "
@@ -94,8 +101,18 @@ class SavepointError(HeadwaterError):
         return cls(f"{path} has no state {state!r} of a step {step!r}; it has {', '.join(known) or 'none'}")
 
     @classmethod
-    def bad_table(cls, step: str, state: str, why: str) -> SavepointError:
-        return cls(f"the table for step {step!r}, state {state!r} does not fit: {why}")
+    def bad_table(cls, step: str, state: str, why: str, columns: str) -> SavepointError:
+        return cls(
+            f"the table for step {step!r}, state {state!r} does not fit: {why}; the state has the columns {columns}: "
+            f"give a table with these"
+        )
+
+    @classmethod
+    def bad_position(cls, source: str, why: str, known: Sequence[str]) -> SavepointError:
+        return cls(
+            f"positions for source {source!r} do not fit: {why}; give {{source: {{split: position of the next row}}}} for "
+            f"sources of the program, which has {', '.join(known)}"
+        )
 
 
 class Impossible(Exception):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from headwater.errors import SchemaError
@@ -18,37 +19,55 @@ _EXACT_IN_DOUBLE = {pa.int8(), pa.int16(), pa.int32(), pa.float32()}
 
 @dataclass
 class Evolution:
-    """Turns columns into those of another schema and notes what it did."""
+    """Turns columns into those of another schema and notes what it did.
+
+    A path names a column, or a field below it: `value.address.city`. Lists and maps add no name of their own.
+    """
 
     renamed: Mapping[str, str] = field(default_factory=dict)
     """By path of columns and fields as they were: the new name of the last part."""
     notes: list[str] = field(default_factory=list)
+    _met: set[str] = field(default_factory=set)
+    """The paths that there are."""
 
-    def table(self, table: pa.Table, schema: pa.Schema, key_columns: frozenset[str] = frozenset()) -> pa.Table:
-        """The table under another schema. A column that makes the key must have been there, with the same type."""
-        found = self._by_new_name("", table.column_names)
+    def table(self, table: pa.Table, schema: pa.Schema, key: Collection[str] = ()) -> pa.Table:
+        """The table under another schema. The columns in `key` must be there already, with the same type."""
+        found = self._by_new_name("", table.column_names, schema.names)
         columns = []
         for wanted in schema:
             old_name = found.pop(wanted.name, None)
-            if old_name is None:
-                if wanted.name in key_columns:
-                    raise Impossible(
-                        f"key column {wanted.name!r} is not in it, which has {', '.join(table.column_names)}"
-                    )
-                self._note(f"column {wanted.name!r} added")
-                columns.append(pa.nulls(len(table), wanted.type))
-                continue
-            column = table[old_name].combine_chunks()
-            if wanted.name == "key" or wanted.name in key_columns:
-                columns.append(_same_key(column, wanted.type))
+            if old_name is not None:
+                column = table[old_name].combine_chunks()
+                nullable = table.schema.field(old_name).nullable
+                columns.append(
+                    _same_key(column, wanted.type)
+                    if wanted.name in key
+                    else self._field(column, wanted, old_name, was_nullable=nullable)
+                )
+            elif wanted.name in key:
+                raise Impossible(f"key column {wanted.name!r} is not in it, which has {', '.join(table.column_names)}")
             else:
-                columns.append(self._array(column, wanted.type, old_name))
+                columns.append(self._added(wanted, wanted.name, len(table)))
         for name in found.values():
-            self._note(f"column {name!r} dropped")
+            self._note(f"{name} dropped")
+        strange = [path for path in self.renamed if path not in self._met and path.partition(".")[0] not in key]
+        if strange:
+            raise Impossible(f"there is no {strange[0]} in it to be renamed to {self.renamed[strange[0]]!r}")
         return pa.Table.from_arrays(columns, schema=schema)
 
+    def _added(self, wanted: pa.Field, path: str, rows: int) -> pa.Array:
+        if not wanted.nullable:
+            raise Impossible(f"{path} is new and must not be null, so that it has no value")
+        self._note(f"{path} added")
+        return pa.nulls(rows, wanted.type)
+
+    def _field(self, array: pa.Array, wanted: pa.Field, path: str, *, was_nullable: bool) -> pa.Array:
+        if was_nullable and not wanted.nullable:
+            raise Impossible(f"{path} could be null, and must not be now")
+        return self._array(array, wanted.type, path)
+
     def _array(self, array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
-        if array.type == wanted:
+        if array.type == wanted and not self.renamed:
             return array
         if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
             return self._struct(array, wanted, path)
@@ -62,35 +81,42 @@ class Evolution:
                 raise Impossible(_changed(f"the keys of {path}", whole.type.key_type, wanted.key_type))
             items = self._array(whole.items, wanted.item_type, path)
             return pa.MapArray.from_arrays(whole.offsets, whole.keys, items, type=wanted, mask=whole.is_null())
+        if array.type == wanted:
+            return array
         if not is_widening(array.type, wanted):
             raise Impossible(_changed(path, array.type, wanted))
         self._note(_changed(path, array.type, wanted))
         return array.cast(wanted)
 
     def _struct(self, array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
-        old = {child.name: values for child, values in zip(array.type, array.flatten(), strict=True)}
-        found = self._by_new_name(f"{path}.", list(old))
+        old = {child.name: (child, values) for child, values in zip(array.type, array.flatten(), strict=True)}
+        found = self._by_new_name(f"{path}.", list(old), [child.name for child in wanted])
         children = []
         for child in wanted:
             old_name = found.pop(child.name, None)
             if old_name is None:
-                if not child.nullable:
-                    raise Impossible(f"field {path}.{child.name} is new and must not be null, so it has no value")
-                self._note(f"field {path}.{child.name} added")
-                children.append(pa.nulls(len(array), child.type))
+                children.append(self._added(child, f"{path}.{child.name}", len(array)))
             else:
-                children.append(self._array(old[old_name], child.type, f"{path}.{old_name}"))
+                before, values = old[old_name]
+                inner = f"{path}.{old_name}"
+                children.append(self._field(values, child, inner, was_nullable=before.nullable))
         for name in found.values():
-            self._note(f"field {path}.{name} dropped")
+            self._note(f"{path}.{name} dropped")
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
 
-    def _by_new_name(self, prefix: str, names: list[str]) -> dict[str, str]:
+    def _by_new_name(self, prefix: str, names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
         """The old names by the new ones."""
-        found = {}
+        found: dict[str, str] = {}
         for name in names:
-            new = self.renamed.get(f"{prefix}{name}", name)
+            path = f"{prefix}{name}"
+            self._met.add(path)
+            new = self.renamed.get(path, name)
             if new != name:
-                self._note(f"{prefix}{name} renamed to {new!r}")
+                if new not in wanted:
+                    raise Impossible(f"{path} is to be renamed to {new!r}, which the program does not have")
+                self._note(f"{path} renamed to {new!r}")
+            if new in found:
+                raise Impossible(f"{prefix}{found[new]} and {path} would both be {new!r}")
             found[new] = name
         return found
 
@@ -121,10 +147,6 @@ def _same_key(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         return column
     if _without_names(column.type) != _without_names(wanted):
         raise Impossible(_changed("the key", column.type, wanted))
-    return column.cast(wanted) if not pa.types.is_struct(wanted) else _renamed_struct(column, wanted)
-
-
-def _renamed_struct(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     children = [_same_key(child, to.type) for child, to in zip(column.flatten(), wanted, strict=True)]
     return pa.StructArray.from_arrays(children, fields=list(wanted), mask=column.is_null())
 
@@ -137,7 +159,7 @@ def _without_names(dtype: pa.DataType) -> object:
 
 def _in_one_piece(array: pa.Array) -> pa.Array:
     """The same array without an offset into its buffers."""
-    return array.take(pa.array(range(len(array)), pa.int64()))
+    return array.take(pa.array(np.arange(len(array))))
 
 
 def _changed(what: str, old: pa.DataType, new: pa.DataType) -> str:

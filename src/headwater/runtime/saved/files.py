@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ import pyarrow.parquet as pq
 
 from headwater.durable import sync_folder, write_atomically
 from headwater.runtime.saved.errors import SavepointError
+from headwater.state.spread import Spread
 from headwater.state.table import PUT
 
 FORMAT = 1
@@ -28,6 +32,8 @@ GROUP, SUBTASK = "@key_group", "@subtask"
 """The columns of a saved table besides those of the state: where a row belongs, and which subtask had it."""
 _OPS = ("op", "@op")
 """What a row of a change table does; all rows of a saved table are puts."""
+Place = tuple[str, str, int]
+"""A step's uid, its state, and a subtask."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class SavedFile:
     sha256: str
     groups: tuple[int, int] | None = None
     """The lowest and the highest key group in it; None where entries have none."""
+    key: tuple[str, ...] = ()
+    """The columns that make the key; none where entries belong to a subtask and not to a key."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,11 @@ class SavedStep:
     metas: list[dict[str, Any]]
     """By subtask, the facts besides the tables."""
     states: dict[str, list[SavedFile]]
+    """By name, of every state; one that is empty has a file without rows, which shows its columns."""
+
+    def rows(self, state: str) -> int:
+        """How many entries a state has."""
+        return sum(file.rows for file in self.states[state])
 
 
 @dataclass(frozen=True)
@@ -122,21 +135,33 @@ class Savepoint:
 
     def read(self, file: SavedFile) -> pa.Table:
         """The entries of a file, with all columns."""
+        content = self._content(file)
+        try:
+            return pq.read_table(pa.BufferReader(content))
+        except (OSError, pa.ArrowException) as error:
+            raise SavepointError.corrupt(self.path / file.path, str(error)) from None
+
+    def copy(self, file: SavedFile, folder: Path) -> SavedFile:
+        """Put a file into the folder of another savepoint."""
+        _write(folder, Path(file.path), self._content(file))
+        return file
+
+    def _content(self, file: SavedFile) -> pa.Buffer:
         path = self.path / file.path
         try:
             with pa.memory_map(str(path)) as source:
                 content = source.read_buffer()
-                if hashlib.sha256(content).hexdigest() != file.sha256:
-                    raise SavepointError.corrupt(path, "its checksum does not fit")
-                return pq.read_table(pa.BufferReader(content))
         except (OSError, pa.ArrowException) as error:
             raise SavepointError.corrupt(path, str(error)) from None
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise SavepointError.corrupt(path, "its checksum does not fit")
+        return content
 
 
-def write_table(folder: Path, place: tuple[str, str], subtask: int, table: pa.Table, groups: Groups) -> SavedFile:
+def write_table(folder: Path, place: Place, table: pa.Table, spread: Spread, groups_count: int) -> SavedFile:
     """Write the entries of a step's state on one subtask, in a task; the name is the attempt's own."""
-    uid, state = place
-    kept = entries_of(table)
+    uid, state, subtask = place
+    kept, groups = entries_of(table), spread.groups(table, groups_count)
     if groups is not None:
         kept = kept.add_column(0, GROUP, pa.array(groups, pa.int32()))
     kept = kept.add_column(0, SUBTASK, pa.array(np.full(len(table), subtask, np.int32)))
@@ -145,6 +170,12 @@ def write_table(folder: Path, place: tuple[str, str], subtask: int, table: pa.Ta
     content = sink.getvalue()
     digest = hashlib.sha256(content).hexdigest()
     relative = Path("state") / _name(uid) / _name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
+    _write(folder, relative, content)
+    bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
+    return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds, spread.key)
+
+
+def _write(folder: Path, relative: Path, content: pa.Buffer) -> None:
     path = folder / relative
     try:
         for parent in reversed(relative.parents[:-1]):  # not the folder itself: who removed it has given it up
@@ -152,17 +183,20 @@ def write_table(folder: Path, place: tuple[str, str], subtask: int, table: pa.Ta
         write_atomically(path, content)
     except OSError as error:
         raise SavepointError.failed(folder, f"{path}: {error}") from None
-    bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
-    return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds)
-
-
-Groups = np.ndarray[Any, np.dtype[np.int64]] | None
-"""The key group of each row, or None where rows have none."""
 
 
 def entries_of(table: pa.Table) -> pa.Table:
     """The columns of the state alone, of a saved table or a dump."""
     return table.drop_columns([name for name in (SUBTASK, GROUP, *_OPS) if name in table.column_names])
+
+
+def shown(table: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The columns of the state as users see them; of a state without key, the key that all entries share is left out."""
+    entries = entries_of(table)
+    is_shared = not key and "key" in entries.column_names
+    if is_shared and not pa.types.is_struct(entries.schema.field("key").type):
+        entries = entries.drop_columns(["key"])
+    return entries
 
 
 def as_puts(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -185,19 +219,6 @@ def free_folder(path: Path) -> Path:
     return path
 
 
-def new_folder(path: Path) -> Path:
-    """A folder for a savepoint that nobody else begins; until it is complete, a file in it says that it is not."""
-    folder = free_folder(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _BEGUN).touch(exist_ok=False)
-    except FileExistsError:
-        raise SavepointError.taken(folder) from None
-    except OSError as error:
-        raise SavepointError.failed(folder, str(error)) from None
-    return folder
-
-
 def complete(folder: Path, description: Description) -> Savepoint:
     """Drop what the description does not name, and write it, which makes the savepoint complete."""
     content = asdict(description)
@@ -216,9 +237,36 @@ def complete(folder: Path, description: Description) -> Savepoint:
     return Savepoint.open(folder)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A new folder to write a savepoint into; when that fails, nothing is left behind that looks like one."""
+    folder = _new_folder(path)
+    try:
+        yield folder
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError | pa.ArrowException):
+            raise SavepointError.failed(folder, str(error)) from None
+        raise
+
+
+def _new_folder(path: Path) -> Path:
+    """A folder for a savepoint that nobody else begins; until it is complete, a file in it says that it is not."""
+    folder = free_folder(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _BEGUN).touch(exist_ok=False)
+    except FileExistsError:
+        raise SavepointError.taken(folder) from None
+    except OSError as error:
+        raise SavepointError.failed(folder, str(error)) from None
+    return folder
+
+
 def file_from_json(content: dict[str, Any]) -> SavedFile:
     """A file as `asdict` and JSON give it."""
-    return SavedFile(**{**content, "groups": content["groups"] and tuple(content["groups"])})
+    groups, key = content["groups"], content["key"]
+    return SavedFile(**{**content, "groups": groups and tuple(groups), "key": tuple(key)})
 
 
 def _described(content: dict[str, Any]) -> Description:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,17 +14,19 @@ from headwater.runtime.host import LevelHost
 from headwater.runtime.saved.dealing import StateOf
 from headwater.runtime.saved.errors import Impossible, SavepointError
 from headwater.runtime.saved.evolution import Evolution
-from headwater.runtime.saved.files import SavedStep, Savepoint, entries_of, state_schema
+from headwater.runtime.saved.files import SavedFile, SavedStep, Savepoint, entries_of, state_schema
 from headwater.runtime.saved.renaming import Renaming
 from headwater.state.table import StateTable
 
 POSITION = "@position"
 """Stands for where a source is."""
-_BY_TABLE = {"states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key"}
+CHANNELS = "@channels"
+"""The tables of event time, which every step has, begin so."""
+_BY_TABLE = {"states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key", "right key"}
 """Facts of steps that are judged by the columns of their tables, and may differ."""
-_CHANNELS = "@channels"
-_UNSEEN = (_CHANNELS, "@inflight")
+_UNSEEN = (CHANNELS, "@inflight")
 """States of the runtime that follow from the others or from how fast a machine was."""
+_DECLARED = ("states", "broadcast states")
 
 
 class Fate(Enum):
@@ -42,7 +44,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Fit:
-    """What becomes of one state of one step."""
+    """What becomes of one state of one step, and how or why."""
 
     step: str
     state: str
@@ -58,8 +60,11 @@ class Upgrade:
     """A savepoint, as a program would take it over."""
 
     fits: tuple[Fit, ...]
+    remarks: tuple[str, ...] = ()
+    """What else to know about going on from it."""
 
     def of(self, fate: Fate) -> list[Fit]:
+        """The states that share a fate."""
         return [fit for fit in self.fits if fit.fate is fate]
 
     @property
@@ -69,13 +74,20 @@ class Upgrade:
 
     @property
     def exit_code(self) -> int:
-        """0 when it is possible, 1 when not."""
-        return 0 if self.is_possible else 1
+        """0 when the program can go on as it is, 1 when it cannot, 3 when it needs `allow_dropped_state=True`."""
+        if not self.is_possible:
+            return 1
+        return 3 if self.of(Fate.DROPPED) else 0
 
     def __str__(self) -> str:
         width = max((len(f"{fit.step}/{fit.state}") for fit in self.fits), default=0)
         lines = [f"{f'{fit.step}/{fit.state}':<{width}}  {fit.fate!s:<10}  {fit.how}".rstrip() for fit in self.fits]
-        return "\n".join(lines)
+        said = {
+            0: "the program can go on from the savepoint",
+            1: "the program cannot go on from the savepoint",
+            3: "the program can go on from the savepoint with allow_dropped_state=True",
+        }
+        return "\n".join([*lines, *self.remarks, said[self.exit_code]])
 
 
 class Program:
@@ -83,20 +95,27 @@ class Program:
 
     def __init__(self, plan: JobPlan) -> None:
         self.plan = plan
-        self.hosts = {level: LevelHost(plan, level, 0) for level in range(1, plan.depth + 1)}
         self.tables: dict[StateOf, StateTable] = {}
-        for host in self.hosts.values():
+        self.metas: dict[str, dict[str, Any]] = {}
+        """By step, the facts besides its tables, at first."""
+        for level in range(1, plan.depth + 1):
+            host = LevelHost(plan, level, 0)
             self.tables.update(host.tables())
+            self.metas.update({uid: operator.meta() for uid, operator in host.operators().items()})
         self.kept = plan.kept_by_step()
         self.sources = [plan.graph.uid(node) for node in plan.sources()]
 
+    def states(self, uid: str) -> list[str]:
+        """The names of a step's states."""
+        return [name for step, name in self.tables if step == uid]
 
-def fit(savepoint: Savepoint, plan: JobPlan, renaming: Renaming) -> Upgrade:
+
+def fit(savepoint: Savepoint, program: Program, renaming: Renaming) -> Upgrade:
     """What becomes of every state, in the order of the savepoint and then of the program."""
-    program = Program(plan)
-    _check_names(savepoint, renaming)
+    _check_names(savepoint, program, renaming)
     fits = [*_positions(savepoint, program, renaming), *_states(savepoint, program, renaming)]
-    return Upgrade(tuple(fits))
+    ended = "the input had ended: event time is at its end, and every row to come with a time is late"
+    return Upgrade(tuple(fits), (ended,) if savepoint.offset["end"] else ())
 
 
 def require(savepoint: Savepoint, upgrade: Upgrade, *, allow_dropped_state: bool) -> None:
@@ -108,10 +127,44 @@ def require(savepoint: Savepoint, upgrade: Upgrade, *, allow_dropped_state: bool
         raise SavepointError.would_drop(savepoint.path, [f"{one.step}/{one.state}" for one in dropped])
 
 
-def evolved(renaming: Renaming, old: StateOf, new: StateOf, table: pa.Table, to: Program) -> pa.Table:
-    """A saved table as the program has it, without heading."""
-    evolution = Evolution(renaming.fields(*old))
-    return _evolve(evolution, renaming, new, entries_of(table), to)
+def difference(step: SavedStep, kept: dict[str, Any], states: Collection[str]) -> str | None:
+    """Why a step, which keeps other things, cannot go on with what was kept; None when columns decide.
+
+    A step that kept something else and has no entries goes on as a new one.
+    """
+    for fact in ["operation", *sorted({*step.kept, *kept} - _BY_TABLE)]:
+        if step.kept.get(fact) != kept.get(fact):
+            return f"{fact} was {step.kept.get(fact)}, is {kept.get(fact)}"
+    before, after = _own(step.states, step.kept), _own(states, kept)
+    if before != after:
+        return f"it was kept as {', '.join(before) or 'nothing'}, is kept as {', '.join(after) or 'nothing'}"
+    return None
+
+
+def evolve(
+    fields: dict[str, str], file: SavedFile, table: pa.Table, into: StateTable, renaming: Renaming
+) -> tuple[pa.Table, list[str]]:
+    """The entries of a file as a table of the program has them, and what was done to them.
+
+    `fields` are the new names of columns and fields; `renaming` is for channels, which have the names of steps.
+    """
+    entries = entries_of(table)
+    if entries.column_names[0] == "channel":
+        names = pa.array([renaming.channel(name) for name in entries["channel"].to_pylist()], pa.string())
+        return entries.set_column(0, "channel", names), []
+    schema = into.dump().schema
+    key = tuple(fields.get(name, name) for name in file.key)
+    if key != into.spread.key:
+        raise Impossible(f"the key was {', '.join(file.key) or 'none'}, is {', '.join(into.spread.key) or 'none'}")
+    evolution = Evolution(fields)
+    fixed = {"key"} if schema.names[0] == "op" else key
+    return evolution.table(entries, state_schema(schema), fixed), evolution.notes
+
+
+def _own(states: Collection[str], kept: dict[str, Any]) -> list[str]:
+    """The states in which a step of the library keeps what it works on; those that users declare come and go."""
+    declared = {name for kind in _DECLARED for name in kept.get(kind, ())}
+    return sorted(name for name in states if not name.startswith("@") and name not in declared)
 
 
 def _positions(savepoint: Savepoint, program: Program, renaming: Renaming) -> Iterator[Fit]:
@@ -127,77 +180,74 @@ def _positions(savepoint: Savepoint, program: Program, renaming: Renaming) -> It
 
 
 def _states(savepoint: Savepoint, program: Program, renaming: Renaming) -> Iterator[Fit]:
+    empty: set[StateOf] = set()
     had: set[StateOf] = set()
     for old_uid, step in savepoint.description.steps.items():
         uid = renaming.step(old_uid)
-        problem = _problem(step, program.kept[uid]) if uid in program.kept else None
+        problem = difference(step, program.kept[uid], program.states(uid)) if uid in program.kept else None
         for old_name in sorted(step.states):
+            new = (uid, renaming.state(old_uid, old_name))
             if old_name.startswith(_UNSEEN):
                 continue
-            new, old = (uid, renaming.state(old_uid, old_name)), (old_uid, old_name)
-            if problem is not None:
-                yield Fit(uid, new[1], Fate.IMPOSSIBLE, problem)
-            elif new not in program.tables:
-                yield Fit(*old, Fate.DROPPED, "" if uid in program.kept else "the program has no such step")
-            else:
-                yield _fit_of(savepoint, program, renaming, old, new)
+            if not step.rows(old_name):
+                empty.add(new)
+                continue
             had.add(new)
+            if uid not in program.kept:
+                yield Fit(old_uid, old_name, Fate.DROPPED, "the program has no such step")
+            elif problem is not None:
+                yield Fit(*new, Fate.IMPOSSIBLE, problem)
+            elif new not in program.tables:
+                yield Fit(old_uid, old_name, Fate.DROPPED, "the step has no such state")
+            else:
+                yield _fit_of(savepoint, program, renaming, (old_uid, old_name), new)
     for uid, name in program.tables:
         if (uid, name) not in had and not name.startswith("@"):
-            yield Fit(uid, name, Fate.NEW, "it is empty in the savepoint" if _has(savepoint, renaming, uid) else "")
-
-
-def _has(savepoint: Savepoint, renaming: Renaming, uid: str) -> bool:
-    return uid in {renaming.step(old) for old in savepoint.description.steps}
+            yield Fit(uid, name, Fate.NEW, "it was empty" if (uid, name) in empty else "")
 
 
 def _fit_of(savepoint: Savepoint, program: Program, renaming: Renaming, old: StateOf, new: StateOf) -> Fit:
-    evolution = Evolution(renaming.fields(*old))
-    first = savepoint.read_schema(savepoint.description.steps[old[0]].states[old[1]][0])
+    step, kept = savepoint.description.steps[old[0]], program.kept[new[0]]
+    was, now = _kind(step.kept, old[1]), _kind(kept, new[1])
+    if was != now:
+        return Fit(*new, Fate.IMPOSSIBLE, f"it was a {was} state, is a {now} state")
+    file = next(file for file in step.states[old[1]] if file.rows)
+    fields = renaming.fields(*old, step.states)
     try:
-        _evolve(evolution, renaming, new, entries_of(first.empty_table()), program)
+        nothing = savepoint.read_schema(file).empty_table()
+        _, notes = evolve(fields, file, nothing, program.tables[new], renaming)
     except Impossible as error:
         return Fit(*new, Fate.IMPOSSIBLE, str(error))
-    notes = ([] if old == new else [f"was {'/'.join(old)}"]) + evolution.notes
-    return Fit(*new, Fate.MIGRATED if evolution.notes else Fate.KEPT, "; ".join(notes))
+    if "key" in file.key and step.kept.get("key") != kept.get("key"):
+        notes.append(f"the key was {step.kept.get('key')}, is {kept.get('key')}")
+    moved = [] if old == new else [f"was {'/'.join(old)}"]
+    return Fit(*new, Fate.MIGRATED if notes else Fate.KEPT, "; ".join([*moved, *notes]))
 
 
-def _evolve(evolution: Evolution, renaming: Renaming, new: StateOf, table: pa.Table, to: Program) -> pa.Table:
-    if new[1].startswith(_CHANNELS):
-        names = pa.array([renaming.channel(name) for name in table["channel"].to_pylist()], pa.string())
-        return table.set_column(table.column_names.index("channel"), "channel", names)
-    schema = state_schema(to.tables[new].dump().schema)
-    return evolution.table(table, schema, _key_columns(to.kept[new[0]]))
-
-
-def _key_columns(kept: dict[str, Any]) -> frozenset[str]:
-    """The columns that make the key of a step, where its rows have them."""
-    names, _, _ = kept.get("key", "").rpartition(": ")
-    return frozenset(names.split(", ")) - {""}
-
-
-def _problem(step: SavedStep, now: dict[str, Any]) -> str | None:
-    """Why a step cannot have the state of another; None when its tables decide."""
-    for fact in sorted({*step.kept, *now} - _BY_TABLE):
-        if step.kept.get(fact) != now.get(fact):
-            return f"{fact} was {step.kept.get(fact)}, is {now.get(fact)}"
-    for kind in ("states", "broadcast states"):
-        for name, (old_kind, *_) in step.kept.get(kind, {}).items():
-            new_kind = now.get(kind, {}).get(name, [old_kind])[0]
-            if new_kind != old_kind:
-                return f"state {name!r} was a {old_kind} state, is a {new_kind} state"
+def _kind(kept: dict[str, Any], name: str) -> str | None:
+    """The kind of a declared state."""
+    for declared in _DECLARED:
+        if name in kept.get(declared, {}):
+            return str(kept[declared][name][0])
     return None
 
 
-def _check_names(savepoint: Savepoint, renaming: Renaming) -> None:
-    """Refuse a renaming of what is not there."""
-    steps = savepoint.description.steps
-    for old, _ in renaming.names:
+def _check_names(savepoint: Savepoint, program: Program, renaming: Renaming) -> None:
+    """Refuse a renaming of what is not there, to what is not there, or of two things to one name."""
+    steps, sources = savepoint.description.steps, savepoint.offset["positions"]
+    known = sorted({*steps, *sources})
+    for old, new in renaming.names:
         uid, _, rest = old.partition("/")
-        if uid not in steps and uid not in savepoint.offset["positions"]:
-            known = sorted({*steps, *savepoint.offset["positions"]})
+        if uid not in known:
             raise SavepointError.bad_rename(old, f"names no step of the savepoint, which has {', '.join(known)}")
-        if rest and not any(rest == name or rest.startswith(f"{name}.") for name in steps[uid].states):
-            raise SavepointError.bad_rename(
-                old, f"names no state of it, which has {', '.join(sorted(steps[uid].states))}"
-            )
+        now = {*program.kept, *program.sources}
+        if not rest and (new not in now or sum(renaming.step(uid) == new for uid in known) > 1):
+            has = f"the program has {', '.join(sorted(now))}"
+            raise SavepointError.bad_rename(old, f"needs a step of the program that nothing else becomes; {has}")
+        states = steps[uid].states if uid in steps else {}
+        if rest and not any(rest == name or rest.startswith(f"{name}.") for name in states):
+            raise SavepointError.bad_rename(old, f"names no state of it, which has {', '.join(sorted(states))}")
+        taken = sum(renaming.state(uid, name) == new for name in states)
+        if rest in states and (new not in program.states(renaming.step(uid)) or taken > 1):
+            has = f"the program has {', '.join(program.states(renaming.step(uid)))}"
+            raise SavepointError.bad_rename(old, f"needs a state of the step that nothing else becomes; {has}")

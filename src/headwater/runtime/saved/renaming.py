@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headwater.runtime.saved.errors import SavepointError
@@ -29,10 +29,14 @@ class Renaming:
         """What a state of a step is called now; the step goes by its old name."""
         return dict(self.names).get(f"{uid}/{name}", name)
 
-    def fields(self, uid: str, state: str) -> dict[str, str]:
-        """Of a state, by old path of a column or field: its new name."""
+    def fields(self, uid: str, state: str, states: Collection[str]) -> dict[str, str]:
+        """Of a state, by old path of a column or field: its new name. `states` are all of the step; a name may have dots."""
         prefix = f"{uid}/{state}."
-        return {old.removeprefix(prefix): new for old, new in self.names if old.startswith(prefix)}
+        return {
+            old.removeprefix(prefix): new
+            for old, new in self.names
+            if old.startswith(prefix) and old.removeprefix(f"{uid}/") not in states
+        }
 
     def channel(self, name: str) -> str:
         """What a channel, which starts with a step's name, is called now."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from headwater.graph.describe import describe
 from headwater.plan.levels import JobPlan
@@ -21,8 +18,8 @@ from headwater.runtime.saved.files import (
     Savepoint,
     complete,
     file_from_json,
-    new_folder,
     write_table,
+    writing,
 )
 from headwater.runtime.steps import OnSavepointStep, SavepointStep, ignore_savepoint_steps
 
@@ -45,13 +42,12 @@ class Part:
 
 
 def write_part(host: LevelHost, plan: JobPlan, subtask: int, folder: Path) -> Part:
-    """Write the state of a host, which is not one that an epoch runs on."""
+    """Write the state of a host, which is not one that an epoch runs on. The first subtask shows what else there could be."""
     files = []
     for (uid, state), table in host.tables().items():
-        if len(table):
-            dump = table.dump()
-            groups = table.spread.groups(dump, plan.groups)
-            files.append((uid, state, write_table(folder, (uid, state), subtask, dump, groups)))
+        if len(dump := table.dump()) or subtask == 0:
+            file = write_table(folder, (uid, state, subtask), dump, table.spread, plan.groups)
+            files.append((uid, state, file))
     metas = {uid: operator.meta() for uid, operator in host.operators().items()}
     return Part(subtask, metas, files)
 
@@ -72,9 +68,9 @@ def take(
     write_parts: Callable[[Path], Iterable[Part]],
     on_step: OnSavepointStep = ignore_savepoint_steps,
 ) -> Savepoint:
-    """Write a savepoint into a new folder; when that fails, nothing is left behind that looks like one."""
-    folder, plan = new_folder(path), what.plan
-    try:
+    """Write a savepoint into a new folder."""
+    plan = what.plan
+    with writing(path) as folder:
         on_step(SavepointStep.BEGUN, what.epoch)
         parts = []
         for part in write_parts(folder):
@@ -92,11 +88,6 @@ def take(
             _steps(folder, plan, parts),
         )
         savepoint = complete(folder, description)
-    except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError | pa.ArrowException):
-            raise SavepointError.failed(folder, str(error)) from None
-        raise
     on_step(SavepointStep.COMPLETE, what.epoch)
     return savepoint
 

@@ -1,0 +1,63 @@
+"""Every transcript, cut in two by a savepoint: the second part runs on another number of subtasks, or in another graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts.halves import Halves
+from tests.transcripts.test_transcripts import BY_SUBTASK, CONTENTS, PROGRAMS
+
+import headwater as hw
+from headwater.testing import transcript as transcripts
+from headwater.testing.transcript import Program, Transcript
+
+MANY = sorted(set(CONTENTS) - BY_SUBTASK)
+CUTS = {"early": 0.2, "in the middle": 0.5, "late": 0.9}
+
+
+def holds(name: str, folder: Path, cut: float, scales: tuple[int, int], after: Program | None = None) -> None:
+    transcript = Transcript.of(CONTENTS[name])
+    epochs = transcripts._epochs(transcript, 1)
+    halves = Halves(dict(transcript.schemas), epochs, folder)
+    found = halves.run(PROGRAMS[transcript.program], max(1, int(len(epochs) * cut)), scales, after=after)
+    transcripts._compare(transcripts._expected(transcript), found, transcript, "the two parts", ordered=False)
+
+
+@pytest.mark.parametrize("scales", [(2, 1), (2, 3), (1, 8)], ids=str)
+@pytest.mark.parametrize("name", MANY)
+def test_a_transcript_holds_across_a_savepoint(name: str, scales: tuple[int, int], tmp_path: Path) -> None:
+    for when, cut in CUTS.items():
+        holds(name, tmp_path / when, cut, scales)
+
+
+def before(program: Program) -> Program:
+    """The program with a step in front that moves rows, which puts all others a level deeper."""
+
+    def deeper(*streams: hw.Stream) -> Mapping[str, Any]:
+        return program(*(stream.rebalance().map(lambda row: row).with_uid(f"m{i}") for i, stream in enumerate(streams)))
+
+    return deeper
+
+
+def behind(program: Program) -> Program:
+    """The program with a step behind that keeps state of its own and is not shown."""
+
+    def longer(*streams: hw.Stream) -> Mapping[str, Any]:
+        outputs = program(*streams)
+        seen = outputs["main"].map(lambda row: (1,), "n long").key_by("n").agg(rows=hw.count()).with_uid("seen")
+        seen.sink(hw.connectors.memory(), name="seen-sink")
+        return outputs
+
+    return longer
+
+
+@pytest.mark.parametrize("name", sorted(CONTENTS))
+def test_a_transcript_holds_when_steps_are_added(name: str, tmp_path: Path) -> None:
+    program = PROGRAMS[CONTENTS[name]["program"]]
+    scale = CONTENTS[name].get("parallelism", 1)
+    for number, after in enumerate((before(program), behind(program))):
+        if after is not None and (name not in BY_SUBTASK or number):
+            holds(name, tmp_path / str(number), 0.5, (scale, scale), after)
