@@ -306,8 +306,8 @@ class JobError(HeadwaterError):
     @classmethod
     def has_a_job(cls, folder: str, savepoint: str) -> JobError:
         return cls(
-            f"job folder {folder} holds a job that was not started from the savepoint {savepoint}; to go on from the savepoint "
-            f"use a new job_dir, to go on with the job leave from_ out"
+            f"job folder {folder} holds a job that was not started from the savepoint {savepoint} with these names; to go on "
+            f"from the savepoint use a new job_dir, to go on with the job leave from_ out"
         )
 
     @classmethod
@@ -383,6 +383,14 @@ class PublishError(HeadwaterError):
         return cls(
             f"sink {sink!r}: folder {folder} has output from after the savepoint, which is of epoch {epoch} ({name} is the "
             f"first such file); its rows would come twice: write to another folder, or remove those files first"
+        )
+
+    @classmethod
+    def handed_over(cls, sink: str, folder: str, epoch: int, job_id: str) -> PublishError:
+        return cls(
+            f"sink {sink!r}: folder {folder} was handed over to job {job_id}, which goes on from the savepoint of epoch "
+            f"{epoch} of this job; start that job with its job_dir; or to go back, start this program from the savepoint in "
+            f"a new job_dir; or let this job write to another folder"
         )
 
 

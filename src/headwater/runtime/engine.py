@@ -14,7 +14,7 @@ from headwater.runtime.host import Stopwatch
 from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.saved.origin import Origin
 from headwater.runtime.state_view import StateView
-from headwater.runtime.steps import OnStep, ignore_steps
+from headwater.runtime.steps import OnSavepointStep, OnStep, ignore_savepoint_steps, ignore_steps
 
 if TYPE_CHECKING:
     from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints
@@ -35,6 +35,7 @@ class Settings:
     publishes_early: bool = False
     """Whether sinks get an epoch before it is committed, and so perhaps again: the job is at-least-once."""
     on_step: OnStep = ignore_steps
+    on_savepoint_step: OnSavepointStep = ignore_savepoint_steps
     clock: Clock = wall_clock
     restart: RestartStrategy = field(default_factory=none)
     restart_time: RestartTime = field(default_factory=MachineTime)

@@ -67,8 +67,10 @@ class JobFolder:
             found = differences(known["shape"], shape)
         except (ValueError, KeyError, TypeError) as error:
             raise JobError.corrupt(str(file), str(error)) from None
-        if origin is not None and (self.origin is None or self.origin.digest != origin.digest):
-            raise JobError.has_a_job(str(self.path), origin.path)
+        if origin is not None:
+            if self.origin is None or not self.origin.is_same(origin):
+                raise JobError.has_a_job(str(self.path), origin.path)
+            self.origin = origin  # its savepoint may have moved since
         if found:
             raise JobError.other_program(str(self.path), found)
         self.resumed = True

@@ -31,7 +31,7 @@ from headwater.runtime.outlet import Routed
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 from headwater.runtime.saved.origin import Origin, begin
-from headwater.runtime.saved.taking import Epoch, take, write_part
+from headwater.runtime.saved.taking import Epoch, Part, take, write_part
 from headwater.runtime.split import SplitHost
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
@@ -287,7 +287,12 @@ class LocalJob(SupervisedJob):
             raise SavepointError.failed(path, f"epoch {copies.epoch + 1} is committed and could not be published")
         plan, what = self._plan, Epoch(self._plan, self._job_id, copies.epoch, copies.offset)
         with copies.hosts(plan) as hosts:
-            return take(path, what, lambda into: [write_part(h, plan, place[1], into) for place, h in hosts.items()])
+
+            def parts(into: Path) -> Iterator[Part]:
+                for (_, subtask), host in hosts.items():
+                    yield write_part(host, plan, subtask, into)
+
+            return take(path, what, parts, self._settings.on_savepoint_step)
 
     def _copies_to_save(self, path: Path) -> _Copies:
         """The newest epoch, or where they are not aligned the next one that is."""

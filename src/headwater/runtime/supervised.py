@@ -17,7 +17,7 @@ from headwater.durable import append_line
 from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
 from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.files import Savepoint, new_folder
+from headwater.runtime.saved.files import Savepoint, free_folder
 
 if TYPE_CHECKING:
     from headwater.runtime.checkpoints.listing import Checkpoints
@@ -61,7 +61,7 @@ class SupervisedJob(ABC):
         return not self._thread.is_alive()
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
-        folder = self._last_folder = None if savepoint is None else new_folder(Path(savepoint))
+        folder = self._last_folder = None if savepoint is None else free_folder(Path(savepoint))
         if drain:
             self._draining.set()
         elif savepoint is not None and self._settings.unaligned_ms is not None:
@@ -75,12 +75,13 @@ class SupervisedJob(ABC):
         if self._error is not None:
             raise self._error
         saved = self._last_savepoint or self._save(folder)  # a job that had ended before saved nothing
+        self._last_savepoint = None
         if isinstance(saved, Exception):
             raise saved
         return saved.path
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
-        return self._save(new_folder(Path(path))).path
+        return self._save(free_folder(Path(path))).path
 
     def _reach_alignment(self) -> None:
         """Called when an epoch that was to leave nothing in flight has done so, before the next one is planned."""

@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -357,7 +358,8 @@ class SparkJob(SupervisedJob):
         if shipped is None or not Path(shipped.file).exists():
             shipped = ShippedJob.of(self._plan, self._folder, uuid.uuid4().hex)
         try:
-            return take(path, what, lambda folder: stored.write_parts(shipped, folder))
+            parts = partial(stored.write_parts, shipped)
+            return take(path, what, parts, self._settings.on_savepoint_step)
         finally:
             if shipped is not self._shipped:
                 shipped.remove()
@@ -365,7 +367,10 @@ class SparkJob(SupervisedJob):
     def _epoch_to_save(self, path: Path) -> int:
         """The newest epoch that is committed and published, or where they are not aligned the next one that is."""
         if self._settings.unaligned_ms is None:
-            return max(epoch for epoch in self._committed() if epoch <= self.status().published)
+            found = [epoch for epoch in self._committed() if epoch <= self.status().published]
+            if not found:
+                raise SavepointError.nothing_committed(self.name, path)
+            return found[-1]
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             before = self.status().aligned_epoch
             self.request_aligned_epoch()

@@ -48,9 +48,14 @@ def marked() -> Iterator[None]:
 def unwrap(job: str, error: Exception, job_dir: Path) -> HeadwaterError:
     """The error of ours inside one of Spark's; or Spark's own as a job's failure."""
     said = str(error) if isinstance(error, PySparkException) else f"{type(error).__name__}: {error}"
-    found = _LINE.search(said)
+    return found_in(error) or _of_the_engine(job, said, job_dir)
+
+
+def found_in(error: Exception) -> HeadwaterError | None:
+    """The error of ours inside one of Spark's, if there is one."""
+    found = _LINE.search(str(error))
     if found is None:
-        return _of_the_engine(job, said, job_dir)
+        return None
     facts = json.loads(base64.b64decode(found.group(1)))
     if "user" in facts:
         return UserCodeError(*facts["user"])
@@ -58,6 +63,12 @@ def unwrap(job: str, error: Exception, job_dir: Path) -> HeadwaterError:
     made: HeadwaterError = cls.__new__(cls)
     Exception.__init__(made, facts["text"])
     return made
+
+
+def reason_in(error: Exception) -> str:
+    """What one of Spark's errors says first, and what it says last was the cause, without stacks."""
+    first, *_ = str(error).splitlines() or [type(error).__name__]
+    return "; ".join([first, *_CAUSE.findall(str(error))[-1:]])
 
 
 def _of_the_engine(job: str, said: str, job_dir: Path) -> JobError:

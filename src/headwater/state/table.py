@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -50,7 +51,7 @@ class StateTable(Protocol):
 
 def sorted_by_key(table: pa.Table) -> pa.Table:
     """The rows in the order of their keys, nulls last, those of one key as they were."""
-    columns = [*_compared(table.column("key").combine_chunks()), pa.array(range(len(table)))]
+    columns = [*_compared(table.column("key").combine_chunks()), pa.array(np.arange(len(table)))]
     order = pa.table(columns, names=[str(place) for place in range(len(columns))])
     return table.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
 
