@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test demo bench requirements clean
+.PHONY: help setup check format test demo chaos bench requirements clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -34,6 +34,9 @@ test: $(READY)  ## all tests; ARGS="-k window" selects
 
 demo: $(READY)  ## a small job from start to end
 	$(RUN) -m headwater.demo
+
+chaos: $(READY)  ## a job under random faults; N=200 kills, SEED=7 repeats a run
+	$(RUN) -m tests.chaos.run --kills $(or $(N),20) $(if $(SEED),--seed $(SEED))
 
 bench: $(READY)  ## NAME=x runs bench/x.py; without NAME lists them
 ifdef NAME

@@ -65,6 +65,7 @@ from headwater.functions import (
 )
 from headwater.graph.guarantees import PathGuarantee
 from headwater.retry import Retry
+from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints, checkpoints
 from headwater.runtime.engine import Job, JobStatus, RestartReason
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.state_view import StateView
@@ -101,6 +102,8 @@ __all__ = [
     "BroadcastFunction",
     "BroadcastStream",
     "ChangelogError",
+    "Checkpoint",
+    "Checkpoints",
     "CoProcessFunction",
     "Context",
     "DurationError",
@@ -161,6 +164,7 @@ __all__ = [
     "approx_quantile",
     "avg",
     "both",
+    "checkpoints",
     "collect_list",
     "collect_set",
     "connectors",

@@ -1,8 +1,11 @@
-"""Small durable writes on a file system: whole files by rename, single lines by append."""
+"""Small durable writes on a file system: whole files by rename, single lines by append, one process at a time."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -48,3 +51,11 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Wait until no other process or thread is inside with the same file; it goes on when this one leaves or dies."""
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield

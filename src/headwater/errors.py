@@ -10,6 +10,9 @@ from __future__ import annotations
 class HeadwaterError(Exception):
     """The root of all errors raised by Headwater."""
 
+    is_final = False
+    """Whether a job that fails with it would fail again however often it is started in this process."""
+
 
 class DurationError(HeadwaterError, ValueError):
     """A duration that cannot be read."""
@@ -202,6 +205,13 @@ class StateError(HeadwaterError):
         return cls(f"step {step!r}: {rule}; {action}")
 
     @classmethod
+    def disk_failed(cls, step: str, folder: str, why: str) -> StateError:
+        return cls(
+            f"step {step!r} cannot keep its state in {folder}: {why}; make room there, let temporary files go to another "
+            f"disk (spark.local.dir on Spark, TMPDIR elsewhere), or run the job with state_backend='memory'"
+        )
+
+    @classmethod
     def declared_twice(cls, step: str, name: str) -> StateError:
         return cls(f"step {step!r} declares the state {name!r} twice; give one of them another name")
 
@@ -213,35 +223,77 @@ class StateError(HeadwaterError):
         )
 
 
+_BACK = "take the job back with hw.checkpoints(job_dir).rewind(epoch), or restore the job folder from a copy"
+
+
 class ChangelogError(HeadwaterError):
     """Stored state that cannot be read."""
 
     @classmethod
     def bad_blob(cls, problem: str) -> ChangelogError:
         return cls(
-            f"stored state cannot be read: {problem}; the checkpoint is damaged or was written by another version; "
-            f"restore the job folder from a copy"
+            f"stored state cannot be read: {problem}; the checkpoint is damaged or was written by another version; {_BACK}"
         )
+
+    def in_record(self, where: str, sequence: int) -> ChangelogError:
+        """The same, with the place that the record belongs to."""
+        return ChangelogError(f"{where}, record {sequence}: {self}")
 
     @classmethod
     def bad_payload(cls, start: bytes) -> ChangelogError:
         return cls(
-            f"rows between two levels cannot be read: they start with {start!r}; workers run different versions?"
+            f"rows between two levels cannot be read: they start with {start!r}, as another version writes them; "
+            f"install the same version of headwater for the driver and every worker, and start the job again"
         )
 
     @classmethod
     def missing_sequence(cls, step: str, sequence: int) -> ChangelogError:
-        return cls(
-            f"stored state of {step} lacks sequence {sequence}; the checkpoint is damaged; restore the job folder from a copy"
-        )
+        return cls(f"stored state of {step} lacks sequence {sequence}; the checkpoint is damaged; {_BACK}")
 
 
 class JobError(HeadwaterError):
     """A job that cannot start or go on."""
 
     @classmethod
-    def folder_in_use(cls, folder: str) -> JobError:
-        return cls(f"job folder {folder} is in use by another process; stop that job first or use another job_dir")
+    def folder_in_use(cls, folder: str, owner: str, *, is_own: bool) -> JobError:
+        who = "another job of this process" if is_own else f"another process ({owner or 'unknown'})"
+        return cls(f"job folder {folder} is in use by {who}; stop that job first or use another job_dir")
+
+    @classmethod
+    def no_job(cls, folder: str) -> JobError:
+        return cls(
+            f"{folder} is not the folder of a job: it has no job.json; name the job_dir of a job that has run on Spark"
+        )
+
+    @classmethod
+    def no_checkpoint(cls, folder: str, epoch: int | None, retained: list[int]) -> JobError:
+        what = "no checkpoint" if epoch is None else f"no checkpoint of epoch {epoch}"
+        kept = f"choose one of {_ranges(retained)}" if retained else "none is retained yet: let the job commit an epoch"
+        return cls(f"job folder {folder} has {what}; {kept}")
+
+    @classmethod
+    def damaged_checkpoint(cls, folder: str, epoch: int, file: str, problem: str, sound: int | None) -> JobError:
+        back = f"take the job back with hw.checkpoints({folder!r}).rewind({sound}), or " if sound is not None else ""
+        return JobFolderDamaged(
+            f"checkpoint of epoch {epoch} is damaged: {file} cannot be used: {problem}; "
+            f"{back}restore the file from a copy of the job folder"
+        )
+
+    @classmethod
+    def cut_elsewhere(cls, folder: str, epoch: int, unaligned: int) -> JobError:
+        return cls(
+            f"job folder {folder} cannot go back to epoch {epoch}: epoch {unaligned} is unaligned and sinks have its rows; how "
+            f"many of them wait for the next epoch depends on measured time, so they would not be the same again; "
+            f"choose epoch {unaligned - 1} or later"
+        )
+
+    @classmethod
+    def offsets_lost(cls, file: str, epoch: int, published: int) -> JobError:
+        return cls(
+            f"epoch {epoch} cannot be computed again as it was: {file} cannot be read, its content is nowhere else, and sinks "
+            f"have the rows of the epochs up to {published}; restore it from a copy of the job folder, together with all other "
+            f"files that are older than the outbox"
+        )
 
     @classmethod
     def other_program(cls, folder: str, differences: list[str]) -> JobError:
@@ -254,8 +306,8 @@ class JobError(HeadwaterError):
     @classmethod
     def has_a_job(cls, folder: str, savepoint: str) -> JobError:
         return cls(
-            f"job folder {folder} holds a job that was not started from the savepoint {savepoint}; to go on from the savepoint "
-            f"use a new job_dir, to go on with the job leave from_ out"
+            f"job folder {folder} holds a job that was not started from the savepoint {savepoint} with these names; to go on "
+            f"from the savepoint use a new job_dir, to go on with the job leave from_ out"
         )
 
     @classmethod
@@ -273,17 +325,26 @@ class JobError(HeadwaterError):
 
     @classmethod
     def corrupt(cls, path: str, problem: str) -> JobError:
-        return cls(
+        return JobFolderDamaged(
             f"{path} cannot be read: {problem}; restore it from a copy of the job folder, or start in an empty job_dir"
         )
 
     @classmethod
     def engine_failed(cls, job: str, message: str) -> JobError:
-        return cls(f"job {job!r} stopped: {message}")
+        return cls(
+            f"job {job!r} stopped: {message}\n"
+            f"when the cause is mended, start the job again: it goes on from its last committed epoch"
+        )
 
     @classmethod
     def not_supported(cls, what: str, action: str) -> JobError:
         return cls(f"{what}; {action}")
+
+
+class JobFolderDamaged(JobError):
+    """A file of the job folder that is not what was written."""
+
+    is_final = True
 
 
 class PublishError(HeadwaterError):
@@ -305,7 +366,10 @@ class PublishError(HeadwaterError):
 
     @classmethod
     def staged_file_missing(cls, sink: str, path: str) -> PublishError:
-        return cls(f"sink {sink!r}: the staged file {path} is neither there nor published; it was removed from outside")
+        return cls(
+            f"sink {sink!r}: the staged file {path} is neither there nor published; it was removed from outside; restore it "
+            f"from a copy, or take the job back with hw.checkpoints(job_dir).rewind(epoch) to an epoch before it"
+        )
 
     @classmethod
     def folder_of_another_job(cls, sink: str, folder: str, owner: str, job_id: str) -> PublishError:
@@ -319,6 +383,14 @@ class PublishError(HeadwaterError):
         return cls(
             f"sink {sink!r}: folder {folder} has output from after the savepoint, which is of epoch {epoch} ({name} is the "
             f"first such file); its rows would come twice: write to another folder, or remove those files first"
+        )
+
+    @classmethod
+    def handed_over(cls, sink: str, folder: str, epoch: int, job_id: str) -> PublishError:
+        return cls(
+            f"sink {sink!r}: folder {folder} was handed over to job {job_id}, which goes on from the savepoint of epoch "
+            f"{epoch} of this job; start that job with its job_dir; or to go back, start this program from the savepoint in "
+            f"a new job_dir; or let this job write to another folder"
         )
 
 
@@ -341,6 +413,17 @@ class SourceError(HeadwaterError):
             f"source {source}: the event-time column {column!r} is null in {_short(row)}; filter such rows out before the log, "
             f"or take another column for the watermarks"
         )
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Numbers in order, with those that follow each other as a range: 1, 4-7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
 
 
 def _short(value: object, limit: int = 200) -> str:

@@ -23,7 +23,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     **dict.fromkeys(LEAVES, LEAVES),
     "eventlog": frozenset({"durable", "errors", "rows", "schema"}),
     "state": LEAVES,
-    "clock": LEAVES | {"state.spread", "state.table"},
+    "clock": LEAVES | {"state.spread", "state.table", "state.timers"},
     "connectors": LEAVES | {"eventlog"},
     "graph": LEAVES | {"connectors.contract"},
     "plan": LEAVES | {"connectors.contract", "graph"},
@@ -33,15 +33,23 @@ ALLOWED: dict[str, frozenset[str]] = {
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
     "streams": LEAVES
     | {"clock.event_time", "connectors", "graph", "plan", "state.keys"}
-    | {"runtime.engine", "runtime.local", "runtime.offsets", "runtime.saved", "runtime.steps", "spark.engine"},
+    | {
+        "runtime.checkpoints",
+        "runtime.engine",
+        "runtime.local",
+        "runtime.offsets",
+        "runtime.saved",
+        "runtime.steps",
+        "spark.engine",
+    },
     "savepoint": LEAVES
     | {"clock.watermark", "graph.describe", "operators.grouping", "runtime.saved", "state", "streams.environment"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do
     ROOT: LEAVES
-    | {"connectors", "eventlog", "graph.guarantees", "runtime.engine", "runtime.saved.errors", "runtime.state_view"}
-    | {"runtime.steps", "savepoint", "streams", "testing"},
+    | {"connectors", "eventlog", "graph.guarantees", "runtime.checkpoints", "runtime.engine", "runtime.saved.errors"}
+    | {"runtime.state_view", "runtime.steps", "savepoint", "streams", "testing"},
 }
 
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -52,6 +60,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "duckdb": frozenset({"expressions"}),
     "sqlglot": frozenset({"expressions"}),
     "rich": frozenset({"demo"}),
+    "rocksdict": frozenset({"state"}),
 }
 """Where a package may be imported that is not free to import everywhere."""
 

@@ -23,7 +23,7 @@ EPOCHS = ROWS // ROWS_PER_EPOCH
 
 
 class Totals(hw.KeyedProcessFunction):
-    """A running count and total per user, and a closing row ten seconds after each hundredth."""
+    """A running count and total per user, and a row of its own 100 s after each tenth: a longer time than an epoch's."""
 
     n = hw.ValueState("long", default=0)
     total = hw.ValueState("double", default=0.0)
@@ -32,7 +32,7 @@ class Totals(hw.KeyedProcessFunction):
         self.n.set(self.n.get() + 1)
         self.total.set(self.total.get() + event.amount)
         if self.n.get() % 10 == 0:
-            ctx.timers.event_time(ctx.timestamp + 10_000)
+            ctx.timers.event_time(ctx.timestamp + 100_000)
         yield {"user": event.user, "n": self.n.get(), "total": self.total.get()}
 
     def on_timer(self, timer: hw.Timer, ctx: hw.Context) -> Iterator[Any]:

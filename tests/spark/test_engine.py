@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from tests.parts.waiting import until
 
 import headwater as hw
 from headwater.spark.exchange import hash_int, salts
@@ -167,10 +167,10 @@ def test_unbounded_job_runs_until_stopped_and_goes_on_later(spark: SparkSession,
         return sorted((row["k"], row["total"]) for row in found)
 
     job = start()
-    with pytest.raises(hw.JobError, match="is in use by another process"):
+    with pytest.raises(hw.JobError, match="is in use by another job of this process"):
         start()
     topic.append(pa.table({"k": ["a", "a"], "v": [1, 2]}))
-    _until(lambda: len(rows()) == 3, job)
+    until(lambda: len(rows()) == 3, job)
     assert rows() == [("a", 1), ("a", 3), ("a at rest", 3)], "the timer fires with no new row to wake it"
     status = job.status()
     assert status.state == "running"
@@ -180,7 +180,7 @@ def test_unbounded_job_runs_until_stopped_and_goes_on_later(spark: SparkSession,
     assert job.status().state == "stopped"
     topic.append(pa.table({"k": ["a"], "v": [10]}))
     job = start()
-    _until(lambda: ("a at rest", 13) in rows(), job)
+    until(lambda: ("a at rest", 13) in rows(), job)
     job.stop()
     assert rows() == [("a", 1), ("a", 3), ("a", 13), ("a at rest", 3), ("a at rest", 13)]
 
@@ -206,11 +206,3 @@ def test_large_rows_and_large_state_are_cut_and_joined_again(spark: SparkSession
     assert env.from_rows(rows, "k string, text string").key_by("k").process(
         Remember(), "k string, n long"
     ).collect() == [("a", size * n) for n in range(1, 5)]
-
-
-def _until(condition: Callable[[], bool], job: hw.Job, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert job.status().error is None, job.status().error
-        assert time.monotonic() < deadline, job.status()
-        time.sleep(0.05)

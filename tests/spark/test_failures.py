@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,3 +154,45 @@ def test_schema_that_does_not_fit_the_topic_is_refused(tmp_path: Path) -> None:
         hw.SourceError, match="has the schema 'k string', the job declares 'k string, ts timestamp, v bigint'"
     ):
         _job(tmp_path, "no session is needed", Sums()).run(bounded=True)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job that was stopped after some epochs, with rows that it has not read."""
+    folder = tmp_path_factory.mktemp("stopped")
+    _write(folder, 12)
+    job = _job(folder, spark, Sums()).start()
+    while job.status().published < 2:
+        assert not job.wait(0.05), "it runs until it is stopped"
+    job.stop()
+    _write(folder, 4, start=12)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/{epoch}", "commits/{epoch}", "state/0/1/{version}.changelog"])
+def test_damaged_checkpoint_is_refused_by_the_name_of_the_file(
+    name: str, stopped: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(stopped, folder)
+    checkpoint = folder / "job" / "checkpoint"
+    epoch = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
+    path = checkpoint / name.format(epoch=epoch, version=epoch + 1)
+    whole = path.read_bytes()
+    path.write_bytes(b"")
+    with pytest.raises(hw.JobError) as caught:
+        _job(folder, spark, Sums(), restart=hw.restart.fixed(3, delay="1 ms")).run(bounded=True)
+    assert f"{path} cannot be used: " in str(caught.value)
+    assert "restore the file from a copy of the job folder" in str(caught.value)
+    assert not (folder / "job" / "restarts.jsonl").exists(), "a start again would not mend it"
+    path.write_bytes(whole)
+    _job(folder, spark, Sums()).run(bounded=True)
+    assert _rows(folder) == _truth(16)
+
+
+def test_full_disk_is_named(tmp_path: Path) -> None:
+    from headwater.spark.failures import unwrap
+
+    said = str(unwrap("sums", OSError(28, "No space left on device"), tmp_path))
+    assert said.startswith(f"job 'sums' stopped: no space left on device; the disk of the job folder {tmp_path} has")
+    assert "goes on from its last committed epoch" in said

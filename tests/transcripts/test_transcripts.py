@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import headwater as hw
+from headwater.state import disk, disk_timers
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import CRASHES, RESCALE, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 
@@ -24,6 +25,8 @@ MODULES = [
 CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
 BY_SUBTASK = {"partitioning", "operator_state"}
 """The transcripts of programs that show how many subtasks there are."""
+BY_KEY = [file.stem for file in FILES if file.parent == Path(__file__).parent]
+"""The transcripts beside those of windows and joins, which keep their state in memory whatever the backend."""
 OUT = "k string, what string"
 
 
@@ -268,6 +271,27 @@ def test_a_transcript_holds_on_the_harness(transcript: Transcript, slicing: str,
 @pytest.mark.parametrize("transcript", sorted(set(CONTENTS) - BY_SUBTASK), indirect=True)
 def test_a_transcript_holds_while_the_parallelism_changes(transcript: Transcript, slicing: str) -> None:
     run_on_harness(transcript, PROGRAMS[transcript.program], slicing=slicing, crash=RESCALE)
+
+
+@pytest.fixture
+def nothing_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the disk backend write and read everything again and again."""
+    monkeypatch.setattr(disk, "HELD_BYTES", 0)
+    monkeypatch.setattr(disk_timers, "HELD_TIMERS", 1)
+
+
+@pytest.mark.usefixtures("nothing_in_memory")
+@pytest.mark.parametrize("crash", CRASHES)
+@pytest.mark.parametrize("transcript", BY_KEY, indirect=True)
+def test_a_transcript_holds_with_state_on_disk(transcript: Transcript, crash: str) -> None:
+    run_on_harness(transcript, PROGRAMS[transcript.program], slicing="one row", crash=crash, state_backend="disk")
+
+
+@pytest.mark.usefixtures("nothing_in_memory")
+@pytest.mark.parametrize("transcript", BY_KEY, indirect=True)
+def test_a_transcript_holds_on_the_local_engine_with_state_on_disk(transcript: Transcript) -> None:
+    program = PROGRAMS[transcript.program]
+    run_on_engine(transcript, program, engine="local", slicing="pairs", parallelism=2, state_backend="disk")
 
 
 @pytest.mark.parametrize("slicing", SLICINGS)

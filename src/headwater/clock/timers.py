@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from headwater.rows import decode
-from headwater.state.spread import BY_KEY, InOneOrder, Spread
-from headwater.state.table import PUT, REMOVE, KeyedLayout
+from headwater.state.spread import InOneOrder, Spread
+from headwater.state.table import PUT, REMOVE, KeyedLayout, chunks_of
+from headwater.state.timers import TimerKey, Timers
 
 EVENT, PROCESSING = "event", "processing"
 
@@ -22,18 +22,21 @@ class TimerQueue:
     queue was rebuilt; it is stored with the timer.
     """
 
-    def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread = BY_KEY) -> None:
+    def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread, timers: Timers) -> None:
         columns = [("timestamp", pa.int64()), ("registration", pa.int64())]
         self._layout = KeyedLayout(step, f"@timers.{domain}", key, columns)
         self.spread: Spread = InOneOrder(spread, "registration")
         self.next_registration = 0
-        self.clear_all()
+        self._timers = timers
+        self.forget_changes()
 
     def clear_all(self) -> None:
-        self._timers: dict[tuple[int, Any], int] = {}
-        self._heap: list[tuple[int, int, Any]] = []
-        self._added: dict[tuple[int, Any], int] = {}
-        self._removed: dict[tuple[int, Any], None] = {}
+        self._timers.clear()
+        self.forget_changes()
+
+    def forget_changes(self) -> None:
+        self._added: dict[TimerKey, int] = {}
+        self._removed: dict[TimerKey, None] = {}
 
     def number_from(self, number: int) -> None:
         """Number timers from here on, and never as one that is there."""
@@ -45,52 +48,43 @@ class TimerQueue:
             number = self.next_registration
             self.next_registration = number + 1
             self._timers[timer] = self._added[timer] = number
-            heapq.heappush(self._heap, (timestamp, number, key))
 
     def delete(self, timestamp: int, key: Any) -> None:
         timer = (timestamp, key)
         if self._timers.pop(timer, None) is not None and self._added.pop(timer, None) is None:
             self._removed[timer] = None
 
-    def due(self, until: int) -> Iterator[tuple[int, Any]]:
+    def due(self, until: int) -> Iterator[TimerKey]:
         """Take the timers set for `until` or before, one by one; a timer registered meanwhile is taken in its turn."""
-        while self._heap and self._heap[0][0] <= until:
-            timestamp, number, key = heapq.heappop(self._heap)
-            if self._timers.get((timestamp, key)) == number:
-                self.delete(timestamp, key)
-                yield timestamp, key
+        for timestamp, key in self._timers.due(until):
+            self.delete(timestamp, key)
+            yield timestamp, key
 
     def changes(self) -> pa.Table | None:
         if not self._added and not self._removed:
             return None
-        table = self._table(list(self._removed), self._added)
+        timers = list(self._removed) + list(self._added)
+        table = self._layout.table(
+            [REMOVE] * len(self._removed) + [PUT] * len(self._added),
+            [key for _, key in timers],
+            [timestamp for timestamp, _ in timers],
+            [None] * len(self._removed) + list(self._added.values()),
+        )
         self.forget_changes()
         return table
 
-    def forget_changes(self) -> None:
-        self._added, self._removed = {}, {}
-
     def dump(self) -> pa.Table:
-        return self._table([], self._timers)
-
-    def _table(self, removed: list[tuple[int, Any]], added: dict[tuple[int, Any], int]) -> pa.Table:
-        timers = removed + list(added)
-        return self._layout.table(
-            [REMOVE] * len(removed) + [PUT] * len(added),
-            [key for _, key in timers],
-            [timestamp for timestamp, _ in timers],
-            [None] * len(removed) + list(added.values()),
-        )
+        rows = ((key, timestamp, number) for (timestamp, key), number in self._timers.items())
+        return self._layout.puts(rows).sort_by("registration")
 
     def apply(self, changes: pa.Table) -> None:
-        columns = (decode(changes[c]) for c in ("op", "key", "timestamp", "registration"))
-        for op, key, timestamp, number in zip(*columns, strict=True):
-            if op == PUT:
-                self._timers[timestamp, key] = number
-                self.number_from(number + 1)
-                heapq.heappush(self._heap, (timestamp, number, key))
-            else:
-                self._timers.pop((timestamp, key), None)
+        for chunk in chunks_of(changes):
+            for op, key, timestamp, number in zip(*map(decode, chunk.columns), strict=True):
+                if op == PUT:
+                    self._timers[timestamp, key] = number
+                    self.number_from(number + 1)
+                else:
+                    self._timers.pop((timestamp, key), None)
 
     def __len__(self) -> int:
         return len(self._timers)

@@ -103,7 +103,8 @@ class Sink(ABC):
         """Called before `open` for a job that goes on from a savepoint: the output of job `before` becomes this one's.
 
         What that job published up to the savepoint's epoch stays. An output that knows its owner refuses when the owner
-        is another one, or has published a later epoch: those rows would come again. May be called again after a crash.
+        is neither that job nor another one that goes on from the same savepoint, or when it has rows of a later epoch:
+        those would come again. From then on it refuses the job it belonged to. May be called again after a crash.
         """
 
     @abstractmethod

@@ -11,6 +11,8 @@ import datetime as dt
 import json
 import math
 import os
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,11 +21,33 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from headwater.connectors.contract import Guarantee, Sink, Staged
-from headwater.durable import append_line, sync_folder, write_atomically
+from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
 from headwater.errors import GraphError, PublishError
 from headwater.schema import Schema
 
 _EXTENSIONS = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """The job and sink that a folder belongs to, and the savepoint it was handed over at, if it was."""
+
+    job: str
+    sink: str
+    before: str | None = None
+    """The job whose output it was."""
+    epoch: int | None = None
+    """The last of that job's epochs that counts."""
+
+    @property
+    def after(self) -> tuple[str, str | None, int | None]:
+        return self.sink, self.before, self.epoch
+
+    def is_same(self, other: _Owner) -> bool:
+        return (self.job, self.sink) == (other.job, other.sink)
+
+    def __str__(self) -> str:
+        return f"sink {self.sink!r} of job {self.job}"
 
 
 class FilesSink(Sink):
@@ -38,7 +62,7 @@ class FilesSink(Sink):
         self.format = format
         self.extension = _EXTENSIONS[format]
         self._uid = ""
-        self._mine: dict[str, str] = {}
+        self._mine = _Owner("", "")
 
     def describe(self) -> str:
         return f"{self.format} files in {self.folder}"
@@ -70,54 +94,68 @@ class FilesSink(Sink):
                         str(field.type),
                         "use parquet or json",
                     )
-        self._mine = {"job": job_id, "sink": uid}
-        owner = self._owner()
-        if owner is None:
-            self._own(self._mine)
-        elif owner != self._mine:
-            raise PublishError.folder_of_another_job(uid, str(self.folder), json.dumps(owner), job_id)
-        elif not resumed and self._manifest().exists():
-            raise PublishError.folder_of_another_job(
-                uid, str(self.folder), json.dumps(owner), f"{job_id}, starting anew"
-            )
+        with self._alone():
+            owner = self._owner()
+            self._mine = _Owner(job_id, uid)
+            if owner is None:
+                self._own(self._mine)
+            elif not owner.is_same(self._mine):
+                raise self._refused(owner)
+            elif not resumed and self._manifest().exists():
+                raise PublishError.folder_of_another_job(uid, str(self.folder), str(owner), f"{job_id}, starting anew")
 
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:
-        owner, mine = self._owner(), {"job": job_id, "sink": uid}
-        if owner is None or owner == mine:
-            return
-        if owner != {"job": before, "sink": uid}:
-            raise PublishError.folder_of_another_job(uid, str(self.folder), json.dumps(owner), job_id)
-        later = sorted(path.name for path in self.folder.glob(f"{uid}-*") if _epoch_of(path.name, uid) > epoch)
-        if later:
-            raise PublishError.published_after(uid, str(self.folder), epoch, later[0])
-        self._own(mine)
-
-    def _owner(self) -> dict[str, str] | None:
-        """The job and sink that the folder belongs to."""
-        file = self.folder / "_headwater" / "owner.json"
-        return json.loads(file.read_text()) if file.exists() else None
-
-    def _own(self, owner: dict[str, str]) -> None:
-        file = self.folder / "_headwater" / "owner.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, json.dumps(owner).encode())
+        with self._alone():
+            owner = self._owner()
+            self._uid, self._mine = uid, _Owner(job_id, uid, before, epoch)
+            if owner is not None:
+                if owner.is_same(self._mine):
+                    return
+                if not owner.is_same(_Owner(before, uid)) and owner.after != self._mine.after:
+                    raise self._refused(owner)
+            later = sorted(path.name for path in self.folder.glob(f"{uid}-*") if _epoch_of(path.name, uid) > epoch)
+            if later:
+                raise PublishError.published_after(uid, str(self.folder), epoch, later[0])
+            self._own(self._mine)
 
     def publish(self, epoch: int, files: list[Staged]) -> None:
-        if files and self._owner() != self._mine:
-            raise PublishError.folder_of_another_job(
-                self._uid, str(self.folder), json.dumps(self._owner()), json.dumps(self._mine)
-            )
-        for file in files:
-            final = self.folder / file.name
-            if final.exists():
-                continue
-            try:
-                Path(file.path).rename(final)
-            except FileNotFoundError:
-                raise PublishError.staged_file_missing(self._uid, file.path) from None
-        if files:
+        if not files:
+            return
+        with self._alone():
+            owner = self._owner()
+            if owner is None or not owner.is_same(self._mine):
+                raise self._refused(owner)
+            for file in files:
+                final = self.folder / file.name
+                if final.exists():
+                    continue
+                try:
+                    Path(file.path).rename(final)
+                except FileNotFoundError:
+                    raise PublishError.staged_file_missing(self._uid, file.path) from None
             sync_folder(self.folder)
             self._record(epoch, files)
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """Whoever looks at the owner and then acts on it does both before anybody else does."""
+        folder = self.folder / "_headwater"
+        folder.mkdir(parents=True, exist_ok=True)
+        return one_at_a_time(folder / "lock")
+
+    def _owner(self) -> _Owner | None:
+        file = self.folder / "_headwater" / "owner.json"
+        return _Owner(**json.loads(file.read_text())) if file.exists() else None
+
+    def _own(self, owner: _Owner) -> None:
+        facts = {name: fact for name, fact in asdict(owner).items() if fact is not None}
+        write_atomically(self.folder / "_headwater" / "owner.json", json.dumps(facts).encode())
+
+    def _refused(self, owner: _Owner | None) -> PublishError:
+        if owner is not None and owner.before == self._mine.job:
+            return PublishError.handed_over(self._uid, str(self.folder), owner.epoch or 0, owner.job)
+        return PublishError.folder_of_another_job(
+            self._uid, str(self.folder), str(owner or "it has lost its owner"), self._mine.job
+        )
 
     def _record(self, epoch: int, files: list[Staged]) -> None:
         entry = {"epoch": epoch, "files": [{"name": f.name, "rows": f.rows, "bytes": f.size_bytes} for f in files]}

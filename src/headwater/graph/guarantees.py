@@ -16,6 +16,7 @@ _PUBLISHED_AGAIN = {
     Guarantee.AT_MOST_ONCE: "an epoch that is being published when the job fails may be missing",
     Guarantee.NONE: "an epoch that is being published when the job fails may be missing or published again",
 }
+_EARLY = "it gets an epoch before the epoch is committed, and again when it fails and is computed again"
 _GONE = "what is published is gone with the process, and a new one does not publish it again"
 _READ_AGAIN = "its rows can be read again"
 _LOST = "its rows cannot be read again: those of an epoch that fails are lost"
@@ -42,15 +43,16 @@ class PathGuarantee:
     """What the source, the steps in between that matter, and the sink add to it, in this order."""
 
 
-def guarantees(graph: Graph, *, outlives_process: bool) -> list[PathGuarantee]:
+def guarantees(graph: Graph, *, outlives_process: bool, publishes_early: bool = False) -> list[PathGuarantee]:
     """One for each source and each sink that its rows reach, in the order of the graph.
 
-    `outlives_process` tells whether a new process goes on where one that died has been.
+    `outlives_process` tells whether a new process goes on where one that died has been; `publishes_early`, whether sinks
+    get an epoch before it is committed.
     """
     sources = [node for node in graph if isinstance(node, SourceNode)]
     sinks = [node for node in graph if isinstance(node, SinkNode)]
     return [
-        _path(graph, source, sink, outlives_process=outlives_process)
+        _path(graph, source, sink, outlives_process=outlives_process, publishes_early=publishes_early)
         for source in sources
         for sink in sinks
         if graph.between(source, sink)
@@ -66,18 +68,20 @@ def explain_guarantees(job: str, after_failure: str, paths: Iterable[PathGuarant
     return "\n".join(lines)
 
 
-def _path(graph: Graph, source: SourceNode, sink: SinkNode, *, outlives_process: bool) -> PathGuarantee:
+def _path(
+    graph: Graph, source: SourceNode, sink: SinkNode, *, outlives_process: bool, publishes_early: bool
+) -> PathGuarantee:
     reader, writer = source.source, sink.sink
     is_gone = outlives_process and not writer.outlives_process
     loses = not reader.replayable or is_gone or writer.guarantee in _LOSING
-    doubles = writer.guarantee in _DOUBLING
+    doubles = publishes_early or writer.guarantee in _DOUBLING
     reasons = [f"source {graph.uid(source)} ({reader.describe()}): {_READ_AGAIN if reader.replayable else _LOST}"]
     for node in graph.between(source, sink):
         if node.asks_outside:
             caveats = [_OTHER_ANSWERS] + [_ROUTED] * _is_routed(graph, node, sink)
             reasons += [f"step {graph.uid(node)} ({node.operation}): {caveat}" for caveat in caveats]
-    published = _PUBLISHED_AGAIN[writer.guarantee] + (f"; {_GONE}" if is_gone else "")
-    reasons.append(f"sink {graph.uid(sink)} ({writer.describe()}): {published}")
+    published = [_EARLY if publishes_early else _PUBLISHED_AGAIN[writer.guarantee], *([_GONE] if is_gone else [])]
+    reasons.append(f"sink {graph.uid(sink)} ({writer.describe()}): {'; '.join(published)}")
     guarantee = _combined(writer.guarantee, loses=loses, doubles=doubles)
     return PathGuarantee(graph.uid(source), graph.uid(sink), guarantee, tuple(reasons))
 
@@ -85,7 +89,7 @@ def _path(graph: Graph, source: SourceNode, sink: SinkNode, *, outlives_process:
 def _combined(published: Guarantee, *, loses: bool, doubles: bool) -> Guarantee:
     if loses:
         return Guarantee.NONE if doubles else Guarantee.AT_MOST_ONCE
-    return published
+    return Guarantee.AT_LEAST_ONCE if doubles else published
 
 
 def _is_routed(graph: Graph, step: Node, sink: Node) -> bool:

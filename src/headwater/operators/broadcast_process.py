@@ -18,7 +18,9 @@ from headwater.operators.stateless import SideRow, rows_of
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
 from headwater.rows import Row
+from headwater.state.backend import StateBackend
 from headwater.state.broadcast import BroadcastStates
+from headwater.state.memory import MEMORY
 
 
 class BroadcastProcessOperator(KeyedProcessOperator):
@@ -27,9 +29,17 @@ class BroadcastProcessOperator(KeyedProcessOperator):
     Every subtask gets the same broadcast rows in the same order, so that all keep the same broadcast state.
     """
 
-    def __init__(self, node: BroadcastProcessNode, step: str, data: type[Row], broadcast: type[Row]) -> None:
+    def __init__(
+        self,
+        node: BroadcastProcessNode,
+        step: str,
+        data: type[Row],
+        broadcast: type[Row],
+        *,
+        backend: StateBackend = MEMORY,
+    ) -> None:
         self._broadcast = BroadcastStates(node.broadcast_states, step)
-        super().__init__(node, step, data)
+        super().__init__(node, step, data, backend=backend)
         self._broadcast_row = broadcast
         self._keyed_states: dict[str, Any] = {state.name: self._tables[state.name] for state in node.states}
         self._tables |= self._broadcast.maps

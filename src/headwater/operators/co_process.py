@@ -14,6 +14,8 @@ from headwater.operators.keyed import SLICE_ROWS, KeyedFunctionOperator, rows_an
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
 from headwater.rows import Row
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
 
 _Call = tuple[Any, Any, int | None, Any]
 """A function, the key, the timestamp and the row to call it with."""
@@ -22,8 +24,10 @@ _Call = tuple[Any, Any, int | None, Any]
 class CoProcessOperator(KeyedFunctionOperator):
     """Runs one `CoProcessFunction` on one subtask. The rows of both inputs come in the order of event time."""
 
-    def __init__(self, node: CoProcessNode, step: str, left: type[Row], right: type[Row]) -> None:
-        super().__init__(node, node.function, step)
+    def __init__(
+        self, node: CoProcessNode, step: str, left: type[Row], right: type[Row], *, backend: StateBackend = MEMORY
+    ) -> None:
+        super().__init__(node, node.function, step, backend=backend)
         self._rows, self._keys = (left, right), (node.key, node.right_key)
         if node.key.is_nothing:
             self._context.timers = NoTimers(step)

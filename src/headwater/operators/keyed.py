@@ -19,7 +19,9 @@ from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.rows import Row, decode, encode_rows, make_rows
 from headwater.schema import Schema
-from headwater.state.memory import Cursor, open_states
+from headwater.state.backend import StateBackend
+from headwater.state.handles import open_states
+from headwater.state.memory import MEMORY, Cursor
 from headwater.state.table import StateTable
 
 SLICE_ROWS = 65_536
@@ -68,12 +70,12 @@ class KeyedFunctionOperator(KeepsTimers):
 
     needs_order = True
 
-    def __init__(self, node: KeyedNode, function: KeyedFunction, step: str) -> None:
+    def __init__(self, node: KeyedNode, function: KeyedFunction, step: str, *, backend: StateBackend = MEMORY) -> None:
         self._step, self._outputs, self._schema = step, node.outputs, node.schema.arrow
         self._cursor = Cursor()
         self._function: Any = copy.deepcopy(function)  # each subtask has its own
-        self._timers = StepTimers(step, node.key.type, self._cursor)
-        self._entries, states = open_states(node.states, step, node.key.type, self._cursor)
+        self._timers = StepTimers(step, node.key.type, self._cursor, backend=backend)
+        self._entries, states = open_states(node.states, step, node.key.type, self._cursor, backend=backend)
         for declaration in node.states:
             setattr(self._function, declaration.attribute, states[declaration.name])
         self._tables: dict[str, StateTable] = {**states, **self._timers.tables()}

@@ -1,4 +1,4 @@
-"""The keyed process operator: user code per element and per timer, over working state in memory."""
+"""The keyed process operator: user code per element and per timer, over working state."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keyed import SLICE_ROWS, KeyedFunctionOperator, rows_and_keys, times_of_results
 from headwater.operators.user_code import user_code_failed
 from headwater.rows import Row
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
 
 
 class KeyedProcessOperator(KeyedFunctionOperator):
     """Runs one `KeyedProcessFunction` on one subtask."""
 
-    def __init__(self, node: KeyedProcessNode | BroadcastProcessNode, step: str, row: type[Row]) -> None:
+    def __init__(
+        self,
+        node: KeyedProcessNode | BroadcastProcessNode,
+        step: str,
+        row: type[Row],
+        *,
+        backend: StateBackend = MEMORY,
+    ) -> None:
         function: Any = node.function  # without keys it has no `on_timer`, and no timers
-        super().__init__(node, function, step)
+        super().__init__(node, function, step, backend=backend)
         self._row, self._key = row, node.key
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:

@@ -28,14 +28,19 @@ from headwater.operators.stateless import (
 from headwater.operators.window import window_operator
 from headwater.operators.window.slicing import combiner_of
 from headwater.schema import Schema
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
 
-_STATEFUL: dict[str, Callable[..., Operator]] = {
+_ON_A_BACKEND: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
-    "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
-    "regular_join": RegularJoinOperator,
     "running": RunningOperator,
+}
+"""Steps whose state lives where the job's backend keeps it."""
+_IN_MEMORY: dict[str, Callable[..., Operator]] = {
+    "interval_join": IntervalJoinOperator,
+    "regular_join": RegularJoinOperator,
     "stateful_process": StatefulProcessOperator,
     "temporal_join": TemporalJoinOperator,
     "window": window_operator,
@@ -59,9 +64,12 @@ def combiner_for(node: Node, step: str) -> Combiner | None:
     return combiner_of(node, step) if isinstance(node, WindowNode) else None
 
 
-def operator_for(node: Node, step: str, inputs: Sequence[Schema]) -> Operator:
+def operator_for(node: Node, step: str, inputs: Sequence[Schema], backend: StateBackend = MEMORY) -> Operator:
     """The operator of a stateful step on one subtask; it is given the row class of each of its inputs."""
-    return _STATEFUL[node.operation](node, step, *(schema.row for schema in inputs))
+    rows = [schema.row for schema in inputs]
+    if node.operation in _ON_A_BACKEND:
+        return _ON_A_BACKEND[node.operation](node, step, *rows, backend=backend)
+    return _IN_MEMORY[node.operation](node, step, *rows)
 
 
 def stateless_operator(node: Node, step: str, input_schema: Schema) -> StatelessOperator:

@@ -15,7 +15,9 @@ from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.grouping import group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.rows import Row, decode, encode_rows, make_rows, row_class
-from headwater.state.memory import Cursor, open_states
+from headwater.state.backend import StateBackend
+from headwater.state.handles import open_states
+from headwater.state.memory import MEMORY, Cursor
 from headwater.state.table import StateTable
 
 
@@ -24,7 +26,7 @@ class RunningOperator(Step):
 
     needs_order = True
 
-    def __init__(self, node: RunningNode, step: str, row: type[Row]) -> None:
+    def __init__(self, node: RunningNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         self._node, self._step = node, step
         self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
         fields = self._aggregation.fields
@@ -33,7 +35,7 @@ class RunningOperator(Step):
         dtype = pa.struct([pa.field(f"f{place}", field.type) for place, field in enumerate(fields)])
         self._cursor = Cursor()
         self._entries, self._tables = open_states(
-            [state_of_type(ValueState("kept", "boolean"), dtype)], step, node.key.type, self._cursor
+            [state_of_type(ValueState("kept", "boolean"), dtype)], step, node.key.type, self._cursor, backend=backend
         )
         self._kept: Any = self._tables["kept"]
 

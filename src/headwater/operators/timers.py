@@ -10,7 +10,8 @@ import pyarrow as pa
 from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
 from headwater.errors import StateError
 from headwater.operators.contract import Step
-from headwater.state.memory import Cursor
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY, Cursor
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import StateTable
 
@@ -20,9 +21,19 @@ class StepTimers:
 
     __slots__ = ("_cursor", "event", "processing")
 
-    def __init__(self, step: str, key: pa.DataType, cursor: Cursor, spread: Spread = BY_KEY) -> None:
+    def __init__(
+        self,
+        step: str,
+        key: pa.DataType,
+        cursor: Cursor,
+        spread: Spread = BY_KEY,
+        *,
+        backend: StateBackend = MEMORY,
+    ) -> None:
         self._cursor = cursor
-        self.event, self.processing = (TimerQueue(step, domain, key, spread) for domain in (EVENT, PROCESSING))
+        self.event, self.processing = (
+            TimerQueue(step, domain, key, spread, backend.timers(key)) for domain in (EVENT, PROCESSING)
+        )
 
     def point(self, key: Any) -> None:
         """Make a key the current one, where the cursor is for timers alone."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from headwater.graph.nodes import Node
-from headwater.plan.levels import JobPlan
+from headwater.plan.levels import MEMORY, JobPlan
 
 
 def explain(plan: JobPlan) -> str:
     """One block per level: entries with their state, and below each the steps fused into it."""
     lines = [f"job {plan.graph.name}: {plan.depth} level(s), parallelism {plan.parallelism}, {plan.groups} key groups"]
+    if plan.state_backend != MEMORY:
+        lines.append(f"state of keyed steps: {plan.state_backend}")
     lines.append("level 0: sources")
     for source in plan.sources():
         _explain_from(plan, source, lines)

@@ -15,6 +15,9 @@ from headwater.connectors.contract import Sink
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import Node, SinkNode, SourceNode
 
+MEMORY, DISK = "memory", "disk"
+"""The state backends."""
+
 
 @dataclass
 class JobPlan:
@@ -23,6 +26,8 @@ class JobPlan:
     graph: Graph
     parallelism: int
     groups: int
+    state_backend: str = MEMORY
+    """Where the working state of keyed steps lives; what is stored for recovery is the same."""
     keeps_unread: bool = False
     """Whether rows for side outputs that nobody reads are kept for whoever runs the plan by hand."""
     level_of_entry: dict[int, int] = field(default_factory=dict)
@@ -94,9 +99,9 @@ def assign_levels(plan: JobPlan) -> None:
 RULES: tuple[Rule, ...] = (validate_graph, assign_levels)
 
 
-def plan_job(graph: Graph, parallelism: int, groups: int) -> JobPlan:
+def plan_job(graph: Graph, parallelism: int, groups: int, state_backend: str = MEMORY) -> JobPlan:
     """Plan a graph by applying every rule in turn."""
-    plan = JobPlan(graph, parallelism, groups)
+    plan = JobPlan(graph, parallelism, groups, state_backend)
     for rule in RULES:
         rule(plan)
     return plan

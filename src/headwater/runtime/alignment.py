@@ -6,15 +6,13 @@ makes of them is in the offset, and a replay uses the offset alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
-from headwater.durable import write_atomically
-from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
+from headwater.runtime.notes import EpochNote
 
 Marks = dict[str, dict[str, int]]
 """Per source uid and split: its watermark in ms."""
@@ -57,28 +55,11 @@ def held_back(stands: Iterable[Stand]) -> set[tuple[str, str]]:
     }
 
 
-class MarksFile:
-    """How the driver tells the planner, which is another process, the watermarks of the epoch it has just computed."""
+class MarksFile(EpochNote):
+    """How the driver tells the planner the watermarks of the splits."""
 
     def __init__(self, folder: Path, plan: JobPlan) -> None:
-        self._path = folder / "marks.json"
-        self._is_needed = bool(_aligned_uids(plan))
-
-    def write(self, epoch: int, marks: Marks) -> None:
-        """Replace the file, before the epoch is committed."""
-        if self._is_needed:
-            write_atomically(self._path, json.dumps({"epoch": epoch, "marks": marks}, sort_keys=True).encode())
-
-    def read(self, next_epoch: int) -> Marks:
-        """What was written by an epoch before `next_epoch`; a file from after it belongs to a history that is gone."""
-        if not self._is_needed or not self._path.exists():
-            return {}
-        try:
-            content = json.loads(self._path.read_text())
-            marks: Marks = content["marks"] if content["epoch"] < next_epoch else {}
-        except (OSError, ValueError, KeyError) as error:
-            raise JobError.corrupt(str(self._path), str(error)) from None
-        return marks
+        super().__init__(folder / "marks.json", is_needed=bool(_aligned_uids(plan)))
 
 
 def _aligned_uids(plan: JobPlan) -> list[str]:

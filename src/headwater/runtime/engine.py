@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headwater.plan.levels import JobPlan
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
+from headwater.runtime.host import Stopwatch
 from headwater.runtime.offsets import Clock, wall_clock
 from headwater.runtime.saved.origin import Origin
 from headwater.runtime.state_view import StateView
-from headwater.runtime.steps import OnStep, ignore_steps
+from headwater.runtime.steps import OnSavepointStep, OnStep, ignore_savepoint_steps, ignore_steps
+
+if TYPE_CHECKING:
+    from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints
 
 
 @dataclass(frozen=True)
@@ -22,14 +27,24 @@ class Settings:
     job_dir: Path | None
     """None for a job of which nothing is to survive."""
     checkpoint_interval_ms: int
+    checkpoints_retained: int
     max_rows_per_epoch: int
     bounded: bool
+    unaligned_ms: int | None = None
+    """How long a step may work on rows in an unaligned epoch; None for a job whose epochs are aligned."""
+    publishes_early: bool = False
+    """Whether sinks get an epoch before it is committed, and so perhaps again: the job is at-least-once."""
     on_step: OnStep = ignore_steps
+    on_savepoint_step: OnSavepointStep = ignore_savepoint_steps
     clock: Clock = wall_clock
     restart: RestartStrategy = field(default_factory=none)
     restart_time: RestartTime = field(default_factory=MachineTime)
     origin: Origin | None = None
     """The savepoint to go on from."""
+    checkpoint: Checkpoint | None = None
+    """The checkpoint of another job folder to go on from, for the Spark engine."""
+    stopwatch: Stopwatch = time.perf_counter
+    """What the local engine measures the speed of steps with."""
     spark: Any = None
     """A SparkSession of the user's, for the Spark engine."""
     spark_config: dict[str, str] = field(default_factory=dict)
@@ -61,8 +76,10 @@ class JobStatus:
     """The newest epoch that was computed."""
     published: int = -1
     """The newest epoch that every sink has."""
+    aligned_epoch: int = -1
+    """The newest epoch that was computed and left no row in flight: the one to take a savepoint of."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per step uid: rows_in, rows_out and late_dropped of this run, watermark_ms, entries of state by name."""
+    """Per step uid: rows_in, rows_out and late_dropped of this run, in_flight, watermark_ms, entries of state by name."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per source uid and split: the position of the next row to read."""
     error: str | None = None
@@ -93,6 +110,9 @@ class Job(Protocol):
 
     def status(self) -> JobStatus:
         """Where the job stands."""
+
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now; for jobs on Spark."""
 
 
 class Engine(Protocol):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import socket
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.saved.origin import Origin
 
+CHECKPOINT, OUTBOX = "checkpoint", "outbox"
 _FORMAT = 1
 
 
@@ -22,16 +25,21 @@ class JobFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.path.mkdir(parents=True, exist_ok=True)
-        self.checkpoint = self.path / "checkpoint"
-        self.outbox = self.path / "outbox"
+        self.checkpoint = self.path / CHECKPOINT
+        self.outbox = self.path / OUTBOX
         self.outbox.mkdir(exist_ok=True)
         self.restarts = self.path / "restarts.jsonl"
-        self._lock = (self.path / "lock").open("w")
+        self._lock = (self.path / "lock").open("a+")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._lock.seek(0)
+            owner = self._lock.read()
             self._lock.close()
-            raise JobError.folder_in_use(str(self.path)) from None
+            raise JobError.folder_in_use(str(self.path), owner, is_own=owner == _this_process()) from None
+        self._lock.truncate(0)
+        self._lock.write(_this_process())
+        self._lock.flush()
         self.job_id = ""
         self.resumed = False
         self.origin: Origin | None = None
@@ -56,14 +64,20 @@ class JobFolder:
             known = json.loads(file.read_text())
             self.job_id = known["id"]
             self.origin = Origin.from_json(known["origin"]) if "origin" in known else None
-            differences = _differences(known["shape"], json.loads(json.dumps(shape)))
+            found = differences(known["shape"], shape)
         except (ValueError, KeyError, TypeError) as error:
             raise JobError.corrupt(str(file), str(error)) from None
-        if origin is not None and (self.origin is None or self.origin.digest != origin.digest):
-            raise JobError.has_a_job(str(self.path), origin.path)
-        if differences:
-            raise JobError.other_program(str(self.path), differences)
+        if origin is not None:
+            if self.origin is None or not self.origin.is_same(origin):
+                raise JobError.has_a_job(str(self.path), origin.path)
+            self.origin = origin  # its savepoint may have moved since
+        if found:
+            raise JobError.other_program(str(self.path), found)
         self.resumed = True
+
+    def is_claimed(self) -> bool:
+        """Whether there is a job in it."""
+        return (self.path / "job.json").exists()
 
     def give_back(self) -> None:
         """Forget the job of a folder that was new when it was claimed and in which nothing was committed."""
@@ -73,6 +87,10 @@ class JobFolder:
     def close(self) -> None:
         """Let another process have the folder."""
         self._lock.close()
+
+
+def _this_process() -> str:
+    return f"{os.getpid()} on {socket.gethostname()}"
 
 
 def shape_of(plan: JobPlan) -> dict[str, Any]:
@@ -88,7 +106,9 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
     return {"parallelism": plan.parallelism, "key groups": plan.groups, "steps": entries, "sources": sources}
 
 
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What is not the same in two shapes, in words."""
+    new = json.loads(json.dumps(new))  # as it is read back
     found = [
         f"{name} was {old[name]}, is {new[name]}"
         for name in ("parallelism", "key groups", "sources")

@@ -5,23 +5,29 @@ It does no I/O, knows nothing of Spark, and gives the same bytes for the same in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from headwater.batch import Batch, concat
+from headwater.batch import MIN_TIMESTAMP, Batch, concat
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
 from headwater.graph.nodes import Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
 from headwater.operators.pass_on import PassOperator
 from headwater.operators.registry import operator_for
-from headwater.plan.levels import JobPlan
+from headwater.plan.levels import DISK, JobPlan
 from headwater.runtime.closing import close_all
+from headwater.runtime.inflight import InFlight
 from headwater.runtime.merging import merge, merge_two
 from headwater.runtime.outlet import Outlet, Routed
 from headwater.runtime.payload import EpochFacts, Payload, decode_payload, level_of
 from headwater.state import changelog
+from headwater.state.backend import StateBackend
+from headwater.state.disk import DiskBackend
+from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 
@@ -35,15 +41,27 @@ class Outcome:
     unread: dict[str, list[Batch]] = field(default_factory=dict)
     """Rows for side outputs that nobody reads, where the plan keeps them."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per step: rows in and out, watermark, entries of state."""
+    """Per step: rows in and out, watermark, entries of state; of an unaligned epoch also the rows that wait."""
+
+
+Stopwatch = Callable[[], float]
+"""Seconds that have passed since some moment. Nothing but the budget of the next epoch depends on it."""
 
 
 class LevelHost:
     """A working copy of a level's state and the operators over it."""
 
-    def __init__(self, plan: JobPlan, level: int, subtask: int) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        level: int,
+        subtask: int,
+        stopwatch: Stopwatch = time.perf_counter,
+        local_dir: Path | None = None,
+    ) -> None:
+        """State on disk goes under `local_dir`, or where temporary files go."""
         self._level, self._subtask = level, subtask
-        self._entries = [_Entry(plan, node, subtask) for node in plan.entries(level)]
+        self._entries = [_Entry(plan, node, subtask, stopwatch, local_dir) for node in plan.entries(level)]
         self.sequence = 0
         self.token: str | None = None
         self._last_meta: dict[str, Any] | None = None
@@ -86,7 +104,7 @@ class LevelHost:
         self._last_meta = None
 
     def close(self) -> None:
-        """Give the place up: fused steps close what they hold open."""
+        """Give the place up: steps close what they hold open, and state on disk is removed."""
         close_all(self._entries)
 
     def apply(self, record: bytes) -> None:
@@ -114,34 +132,38 @@ class LevelHost:
 
     def base(self) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
-        sections = []
+        self._last_meta = meta
+        return changelog.pack(meta, self._dumps())
+
+    def _dumps(self) -> Iterator[changelog.Section]:
+        """All state, a table at a time: only its compressed form has to fit memory as a whole."""
         for entry in self._entries:
             for name, table in entry.tables().items():
                 table.forget_changes()
                 if len(table):
-                    sections.append((entry.uid, name, table.dump()))
-        self._last_meta = meta
-        return changelog.pack(meta, sections)
+                    yield entry.uid, name, table.dump()
 
 
 class _Entry:
-    """One entry of the level: its operator, the valve of its input channels, and its outlet."""
+    """One entry of the level: its operator, what waits for it, the valve of its input channels, and its outlet."""
 
-    def __init__(self, plan: JobPlan, node: Node, subtask: int) -> None:
+    def __init__(self, plan: JobPlan, node: Node, subtask: int, stopwatch: Stopwatch, local_dir: Path | None) -> None:
         self.node = node
         self.uid = plan.graph.uid(node)
+        self._backend: StateBackend = DiskBackend(self.uid, local_dir) if plan.state_backend == DISK else MEMORY
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
+        self._in_flight, self._stopwatch = InFlight(self.uid), stopwatch
         self.operator: Operator
         if node.is_stateful:
-            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node))
+            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node), self._backend)
             self._outlet = Outlet.behind(plan, node)
         else:
             self.operator = PassOperator()
             self._outlet = Outlet.into(plan, node)
 
     def tables(self) -> dict[str, StateTable]:
-        return {**self.operator.tables(), **self._valve.tables()}
+        return {**self.operator.tables(), **self._valve.tables(), **self._in_flight.tables()}
 
     def sizes(self) -> dict[str, int]:
         return {name: len(table) for name, table in self.operator.tables().items()}
@@ -149,9 +171,10 @@ class _Entry:
     def reset(self) -> None:
         self.operator.reset()
         self._valve.clear_all()
+        self._in_flight.clear_all()
 
     def close(self) -> None:
-        self._outlet.close()
+        close_all([self._outlet, self._backend])
 
     def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
         """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""
@@ -166,10 +189,14 @@ class _Entry:
 
         outlet.begin(facts, self._channel)
         before = StepTime(standing, facts.now_ms)
-        rows_in = self._process(payloads, before, emit)
-        for payload in payloads:
-            if payload.watermark_ms is not None:
-                self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle, side=payload.side)
+        rows_in = 0
+        for handled in self._handle(payloads, facts):
+            rows_in += self._process(handled, before, emit)
+            for payload in handled:
+                if payload.watermark_ms is not None:
+                    self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle, side=payload.side)
+        for channel, side in self._in_flight.channels():
+            self._valve.update(channel, MIN_TIMESTAMP, side=side)  # event time waits for it, also when it is new
         after = StepTime(self._valve.settle(), facts.now_ms)
         if after.watermark_ms > standing:
             self.operator.advance_watermark(after, emit)
@@ -185,6 +212,22 @@ class _Entry:
             "state": self.sizes(),
             "late_dropped": self.operator.counters().get("late_dropped", 0),
         }
+        if facts.unaligned_ms is not None:
+            outcome.steps[self.uid]["in_flight"] = self._in_flight.rows
+            outcome.steps[self.uid]["budget"] = self._in_flight.budget
+
+    def _handle(self, arrived: list[Payload], facts: EpochFacts) -> Iterator[list[Payload]]:
+        """What to handle in this epoch, in order, list by list; in an unaligned one, takes the time until all are."""
+        unaligned = facts.unaligned_ms is not None
+        if not self._in_flight.is_in_use(unaligned=unaligned):
+            yield arrived
+            return
+        admitted = self._in_flight.admit(arrived, unaligned=unaligned, ordered=self.operator.needs_order)
+        started = self._stopwatch()
+        yield from admitted
+        if facts.unaligned_ms is not None:
+            rows = sum(len(p.batch) for handled in admitted for p in handled if p.batch is not None)
+            self._in_flight.measured(rows, self._stopwatch() - started, facts.unaligned_ms)
 
     def _process(self, payloads: list[Payload], time: StepTime, emit: Emit) -> int:
         """Give the operator its rows; tells how many there were."""

@@ -9,29 +9,36 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from headwater.connectors.contract import Positions
 from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import Marks
+from headwater.runtime.backpressure import Unaligned
 from headwater.runtime.closing import close_all
 from headwater.runtime.engine import Settings
-from headwater.runtime.host import LevelHost, Outcome
+from headwater.runtime.host import LevelHost, Outcome, Stopwatch
 from headwater.runtime.outbox import Outbox, stage
 from headwater.runtime.outlet import Routed
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 from headwater.runtime.saved.origin import Origin, begin
-from headwater.runtime.saved.taking import Epoch, take, write_part
+from headwater.runtime.saved.taking import Epoch, Part, take, write_part
 from headwater.runtime.split import SplitHost
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob
 from headwater.state import changelog
+
+_POLL_S = 0.01
 
 Stores = dict[tuple[int, int], changelog.MemoryRecordStore]
 """The changelog of each place, by level and subtask."""
@@ -40,11 +47,18 @@ Stores = dict[tuple[int, int], changelog.MemoryRecordStore]
 class LocalCluster:
     """Every subtask of every level, called in turn, over in-memory changelogs."""
 
-    def __init__(self, plan: JobPlan, stores: Stores | None = None, origin: Origin | None = None) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        stores: Stores | None = None,
+        *,
+        origin: Origin | None = None,
+        stopwatch: Stopwatch = time.perf_counter,
+    ) -> None:
         """With the stores of a cluster that is given up, one that goes on from what is committed there."""
         self.plan, self._origin = plan, origin
         places = [(level, subtask) for level in range(1, plan.depth + 1) for subtask in range(plan.parallelism)]
-        self.hosts = {place: LevelHost(plan, *place) for place in places}
+        self.hosts = {place: LevelHost(plan, *place, stopwatch) for place in places}
         self.stores = stores or {place: changelog.MemoryRecordStore() for place in places}
         self._pending: list[changelog.PendingRecords] = []
         self._splits: dict[tuple[int, str], SplitHost] = {}
@@ -107,7 +121,10 @@ class LocalEngine:
 
 
 class LocalJob(SupervisedJob):
-    """A job in a thread, and what of it is committed: state in the stores of its cluster, the offset, the marks."""
+    """A job in a thread, and what of it is committed: state in the stores of its cluster, the offset, the marks, the backlog.
+
+    As an engine with a log does, it runs an epoch that failed again from the offset that was planned.
+    """
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
         super().__init__(plan.graph.name, settings)
@@ -116,12 +133,16 @@ class LocalJob(SupervisedJob):
         self._job_id = uuid.uuid4().hex
         origin = settings.origin
         self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
-        self._cluster = LocalCluster(plan, origin=origin)
+        self._cluster = LocalCluster(plan, origin=origin, stopwatch=settings.stopwatch)
         self._committed = threading.Lock()
         """Held while an epoch is committed and published, so that who has it sees a published epoch."""
         self._targets: dict[str, Positions] | None = None
         self._offset: offsets.Offset | None = None
+        self._planned: offsets.Offset | None = None
         self._marks: Marks = {}
+        self._backlog = 0.0
+        self._aligned: _Copies | None = None
+        self._is_aligned = threading.Event()
 
     @property
     def _first_epoch(self) -> int:
@@ -153,9 +174,18 @@ class LocalJob(SupervisedJob):
         self._cluster.close()
         return state
 
+    def checkpoints(self) -> NoReturn:
+        raise JobError.not_supported(
+            "a job on the local engine keeps its state in memory and has no checkpoints to list",
+            "run it on Spark with a job_dir",
+        )
+
     def _recover(self) -> None:
         """Go back to what is committed: new places over its state, and its epochs published."""
-        self._cluster = LocalCluster(self._plan, self._cluster.stores, self._settings.origin)
+        settings = self._settings
+        self._cluster = LocalCluster(
+            self._plan, self._cluster.stores, origin=settings.origin, stopwatch=settings.stopwatch
+        )
         self._open_sinks(resumed=True)
         self._outbox.recover(lambda epoch: self._offset is not None and epoch < self._offset["epoch"])
         with self._lock:
@@ -171,17 +201,30 @@ class LocalJob(SupervisedJob):
         if self._offset is None:
             self._offset = offsets.first_offset(plan, settings.clock, settings.origin)
         while not self._stopping.is_set():
-            before, most = self._offset, settings.max_rows_per_epoch
-            drains = self._draining.is_set()
-            after = offsets.next_offset(
-                plan, before, settings.clock, most, self._targets, marks=self._marks, drains=drains
-            )
+            before = self._offset
+            after = self._planned = self._planned or self._next_offset(before)
             if after is before:
                 return "finished"
             self._run_epoch(before, after)
-            if after["positions"] == before["positions"] and not after["end"]:
+            if after["positions"] == before["positions"] and not after["end"] and not self._backlog:
                 self._stopping.wait(settings.checkpoint_interval_ms / 1000)
         return "stopped"
+
+    def _next_offset(self, start: offsets.Offset) -> offsets.Offset:
+        settings = self._settings
+        unaligned = None
+        if settings.unaligned_ms is not None:
+            unaligned = Unaligned(settings.unaligned_ms, self._backlog, self._wants_aligned.is_set())
+        return offsets.next_offset(
+            self._plan,
+            start,
+            settings.clock,
+            settings.max_rows_per_epoch,
+            self._targets,
+            marks=self._marks,
+            unaligned=unaligned,
+            drains=self._draining.is_set(),
+        )
 
     def _run_epoch(self, start: offsets.Offset, end: offsets.Offset) -> None:
         plan, on_step = self._plan, self._settings.on_step
@@ -205,39 +248,86 @@ class LocalJob(SupervisedJob):
         manifest_facts = {"end": end["end"], "positions": end["positions"]}
         self._outbox.write_manifest(facts.epoch, progress.staged_files(reports), manifest_facts)
         on_step(EpochStep.MANIFEST, facts.epoch)
+        if self._settings.publishes_early:
+            self._hand_over(facts.epoch)
         with self._committed:
             self._cluster.commit()
-            self._offset, self._marks = end, marks
+            self._offset, self._planned, self._marks, self._backlog = end, None, marks, progress.backlog_of(reports)
             with self._lock:
                 progress.update_status(self._status, facts.epoch, reports)
                 self._status.positions = end["positions"]
             on_step(EpochStep.COMMITTED, facts.epoch)
-            self._outbox.publish(facts.epoch)
+            if not self._settings.publishes_early:
+                self._hand_over(facts.epoch)
+            self._outbox.close(facts.epoch)
+            if not self._backlog and self._wants_aligned.is_set():
+                self._aligned = self._copies()
+                self._is_aligned.set()
+                self._reach_alignment()
+
+    def _hand_over(self, epoch: int) -> None:
+        self._outbox.hand_over(epoch)
         with self._lock:
-            self._status.published = facts.epoch
+            self._status.published = epoch
 
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
-        newest, _, hosts = self._newest()
-        known = [newest] if newest >= self._first_epoch else []
-        if not known or epoch not in (None, newest):
+        with self._committed:
+            copies = self._copies()
+        known = [copies.epoch] if copies.epoch >= self._first_epoch else []
+        if not known or epoch not in (None, copies.epoch):
             raise JobError.not_retained(self.name, epoch, known)
-        return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, newest)
+        with copies.hosts(self._plan) as hosts:
+            return view_of([host for (at, _), host in hosts.items() if at == level], uid, name, copies.epoch)
 
     def _save(self, path: Path) -> Savepoint:
         self._wait_until_published(path)
-        epoch, offset, hosts = self._newest()
-        if offset["epoch"] != epoch + 1:
-            raise SavepointError.failed(path, f"epoch {epoch + 1} is committed and could not be published")
-        what = Epoch(self._plan, self._job_id, epoch, offset)
-        return take(path, what, lambda folder: [write_part(h, self._plan, p[1], folder) for p, h in hosts.items()])
+        copies = self._copies_to_save(path)
+        if copies.offset["epoch"] != copies.epoch + 1:
+            raise SavepointError.failed(path, f"epoch {copies.epoch + 1} is committed and could not be published")
+        plan, what = self._plan, Epoch(self._plan, self._job_id, copies.epoch, copies.offset)
+        with copies.hosts(plan) as hosts:
 
-    def _newest(self) -> tuple[int, offsets.Offset, dict[tuple[int, int], LevelHost]]:
-        """The newest published epoch: its number, its offset, and copies of all places."""
-        with self._committed:
-            epoch, offset = self._outbox.published, self._offset or {}
-            stores = {place: store.copy() for place, store in self._cluster.stores.items()}
-        hosts = {place: LevelHost(self._plan, *place) for place in stores}
-        for place, host in hosts.items():
-            changelog.catch_up(host, stores[place], f"level {place[0]}, subtask {place[1]}")
-        return epoch, offset, hosts
+            def parts(into: Path) -> Iterator[Part]:
+                for (_, subtask), host in hosts.items():
+                    yield write_part(host, plan, subtask, into)
+
+            return take(path, what, parts, self._settings.on_savepoint_step)
+
+    def _copies_to_save(self, path: Path) -> _Copies:
+        """The newest epoch, or where they are not aligned the next one that is."""
+        if self._settings.unaligned_ms is None:
+            with self._committed:
+                return self._copies()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._is_aligned.clear()
+            self.request_aligned_epoch()
+            while not self._is_aligned.wait(_POLL_S) and self._thread.is_alive():
+                """The epoch that leaves nothing in flight is still to come."""
+        if self._aligned is None or not self._is_aligned.is_set():
+            raise SavepointError.failed(path, "rows are in flight, and the job has ended")
+        return self._aligned
+
+    def _copies(self) -> _Copies:
+        """The newest epoch, as it will be when the job has gone on."""
+        stores = {place: store.copy() for place, store in self._cluster.stores.items()}
+        return _Copies(self._outbox.published, self._offset or {}, stores)
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """A published epoch: its number, its offset, and the records of all places."""
+
+    epoch: int
+    offset: offsets.Offset
+    stores: Stores
+
+    @contextmanager
+    def hosts(self, plan: JobPlan) -> Iterator[dict[tuple[int, int], LevelHost]]:
+        """All places as they were, to be looked at."""
+        found = {}
+        with ExitStack() as opened:
+            for place, store in self.stores.items():
+                found[place] = opened.enter_context(closing(LevelHost(plan, *place)))
+                changelog.catch_up(found[place], store, f"level {place[0]}, subtask {place[1]}")
+            yield found

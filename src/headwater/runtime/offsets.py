@@ -1,6 +1,7 @@
 """The offset of a job: where every split of every source stands, the epoch's number, its time, and whether input ended.
 
-For sources that want it, it also says when each split last had rows and which watermark it has reached.
+For sources that want it, it also says when each split last had rows and which watermark it has reached; for unaligned
+epochs, how long steps may work and how many rows sources give.
 
 It is a plain dictionary, so that an engine can keep it in its own log. Planning an epoch from two offsets is a pure
 function, which is what makes a replay the same.
@@ -18,6 +19,7 @@ from headwater.connectors.contract import FOR_EVER_MS, Positions
 from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
 from headwater.runtime.alignment import Marks, Stand, held_back, merged
+from headwater.runtime.backpressure import Unaligned, next_pace
 from headwater.runtime.payload import EpochFacts
 from headwater.runtime.saved.origin import Origin
 
@@ -69,26 +71,27 @@ def next_offset(
     targets: dict[str, Positions] | None,
     *,
     marks: Marks | None = None,
+    unaligned: Unaligned | None = None,
     drains: bool = False,
 ) -> Offset:
     """The offset of the next epoch. At the end of input the offset stays as it is.
 
-    `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before. When the job
+    `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before. Unaligned epochs
+    end in an aligned one, which reads nothing and is planned when nothing waits, as far as that is known. When the job
     `drains`, its input ends where it is.
     """
     if start["end"]:
         return start
-    if drains:
-        return {
-            **start,
-            "epoch": start["epoch"] + 1,
-            "end": True,
-            "now_ms": max(clock(start["epoch"]), start["now_ms"]),
-        }
     now_ms = max(clock(start["epoch"]), start["now_ms"])
+    known = {name: value for name, value in start.items() if name not in ("pace", "unaligned_ms")}
+    if drains:
+        return {**known, "epoch": start["epoch"] + 1, "end": True, "now_ms": now_ms}
     reached_ms = merged(plan, start.get("marks", {}), marks or {})
     inputs = [_input(plan, node, start, now_ms, targets) for node in plan.sources()]
     held = held_back(stand for one in inputs for stand in one.stands(reached_ms.get(one.uid, {}), now_ms))
+    if unaligned is not None:
+        known["pace"] = pace = next_pace(start.get("pace"), unaligned.backlog, max_rows, plan.parallelism)
+        max_rows = 0 if pace["paused"] or unaligned.wants_aligned else pace["rows"]
     positions = {}
     done = True
     for one in inputs:
@@ -97,7 +100,11 @@ def next_offset(
         done = done and one.ends and positions[one.uid] == one.goal
     active_ms = {one.uid: one.active_ms for one in inputs if one.node.watermarks.idle_ms is not None}
     times = {"now_ms": now_ms, "active_ms": active_ms, "marks": reached_ms}
-    return {**start, "epoch": start["epoch"] + 1, "end": done, "positions": positions, **times}
+    if unaligned is not None:
+        done = done and unaligned.backlog == 0 and not any(one.is_read_to(positions[one.uid]) for one in inputs)
+        if not done and not unaligned.wants_aligned:
+            known["unaligned_ms"] = unaligned.target_ms
+    return {**known, "epoch": start["epoch"] + 1, "end": done, "positions": positions, **times}
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,10 @@ class _Input:
     """Whether there is nothing more to come once the goal is reached."""
     active_ms: dict[str, int]
     """When each split last had rows to read; for a new split, now."""
+
+    def is_read_to(self, positions: Positions) -> bool:
+        """Whether an epoch that goes so far has rows of it."""
+        return any(at > self.begin.get(split, 0) for split, at in positions.items())
 
     def stands(self, reached_ms: dict[str, int], now_ms: int) -> Iterator[Stand]:
         """Where the splits stand in the source's group, if it is in one."""
@@ -173,7 +184,7 @@ def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
 
 def facts_of(end: Offset) -> EpochFacts:
     """The facts of the epoch that leads to an offset. Epochs count from 0, as Spark's batches do."""
-    return EpochFacts(end["epoch"] - 1, end["now_ms"])
+    return EpochFacts(end["epoch"] - 1, end["now_ms"], end.get("unaligned_ms"))
 
 
 def _end_of(node: SourceNode) -> Positions:
@@ -184,5 +195,5 @@ def _end_of(node: SourceNode) -> Positions:
 def _within(begin: Positions, ceiling: Positions, max_rows: int) -> Positions:
     """As far as the ceiling, but not more than `max_rows` in all, shared evenly by the splits that have rows."""
     waiting = [s for s in ceiling if ceiling[s] > begin.get(s, 0)]
-    share = max(1, max_rows // len(waiting)) if waiting else 0
+    share = max(1, max_rows // len(waiting)) if waiting and max_rows else 0
     return {s: max(begin.get(s, 0), min(ceiling[s], begin.get(s, 0) + share)) for s in ceiling}

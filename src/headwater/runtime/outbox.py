@@ -2,6 +2,8 @@
 
 Nothing outside sees an epoch before it is committed, and a committed epoch that was not published is published first
 thing after a restart. Publishing twice is a no-op, because names are fixed by sink, epoch and origin.
+
+A job that is at-least-once hands an epoch over before it is committed. What is left to do afterwards is the same.
 """
 
 from __future__ import annotations
@@ -61,7 +63,13 @@ class Outbox:
         return int(self.progress["epoch"])
 
     def write_manifest(self, epoch: int, staged: Iterable[Staged], facts: dict[str, Any]) -> None:
-        """Name the files of an epoch, atomically; replaces the manifest of an attempt that was not committed."""
+        """Name the files of an epoch, atomically; replaces the manifest of an attempt that was not committed.
+
+        An epoch that sinks have, and that was computed again because the job was taken back, leaves nothing to publish.
+        """
+        if epoch <= self.published:
+            self._clean(epoch)
+            return
         files = sorted((asdict(file) for file in staged), key=lambda file: (file["sink"], file["name"]))
         content = {"epoch": epoch, "files": files, **facts}
         write_atomically(self._manifest(epoch), json.dumps(content, sort_keys=True).encode())
@@ -69,6 +77,11 @@ class Outbox:
     def pending(self) -> list[int]:
         """The epochs with a manifest, in order."""
         return sorted(int(path.stem.removeprefix("manifest-")) for path in self._folder.glob("manifest-*.json"))
+
+    def is_staged(self, epoch: int) -> bool:
+        """Whether an epoch waits to be published and all its files are there."""
+        path = self._manifest(epoch)
+        return path.exists() and all(Path(file["path"]).exists() for file in _read_json(path)["files"])
 
     def discard(self, epoch: int) -> None:
         """Drop the manifest of an epoch that was never committed; the epoch will be computed again."""
@@ -85,6 +98,11 @@ class Outbox:
 
     def publish(self, epoch: int) -> dict[str, Any]:
         """Hand a committed epoch to every sink, then record it and clean up. Returns its manifest."""
+        self.hand_over(epoch)
+        return self.close(epoch)
+
+    def hand_over(self, epoch: int) -> None:
+        """Give an epoch to every sink; if it has not been committed when the job fails, it will be given again."""
         manifest = _read_json(self._manifest(epoch))
         files = [Staged(**file) for file in manifest["files"]]
         for file in files:
@@ -99,6 +117,10 @@ class Outbox:
                 raise PublishError.failed(uid, epoch, f"{type(error).__name__}: {error}") from error
             self._on_step(EpochStep.PUBLISHING, epoch)
         self._on_step(EpochStep.PUBLISHED, epoch)
+
+    def close(self, epoch: int) -> dict[str, Any]:
+        """Record an epoch that is committed and that every sink has, and clean up. Returns its manifest."""
+        manifest = _read_json(self._manifest(epoch))
         self.progress = {"epoch": epoch, "end": manifest["end"], "positions": manifest["positions"]}
         write_atomically(self._progress_file, json.dumps(self.progress, sort_keys=True).encode())
         self._clean(epoch)

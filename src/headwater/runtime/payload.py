@@ -1,7 +1,7 @@
 """Payloads: what travels between levels. A small header, then the rows as an Arrow stream.
 
 Spark sees payloads as opaque bytes, few and large. The level a payload is for stands in its first bytes, so that a level
-can pass on what is meant for a deeper one without reading it.
+can pass on what is meant for a deeper one without reading it. Rows in flight are stored as payloads, too.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class EpochFacts:
 
     epoch: int
     now_ms: int
+    unaligned_ms: int | None = None
+    """About how long a step may work on rows, the others wait; None for an aligned epoch, after which no row waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ def encode_payload(payload: Payload) -> bytes:
     """The payload as bytes; the same payload gives the same bytes."""
     facts = payload.facts
     channel = [payload.port, payload.channel, payload.sequence]
-    header = json.dumps(
-        [*channel, facts.epoch, facts.now_ms, payload.watermark_ms, payload.idle, payload.combined, payload.side]
-    ).encode()
+    unaligned = [] if facts.unaligned_ms is None else [facts.unaligned_ms]
+    flags = [payload.idle, payload.combined, payload.side]
+    header = json.dumps([*channel, facts.epoch, facts.now_ms, payload.watermark_ms, *flags, *unaligned]).encode()
     prefix = _PREFIX.pack(_MAGIC, _VERSION, payload.level, len(header))
     body = b"" if payload.batch is None else _encode_batch(payload.batch)
     return b"".join((prefix, header, body))
@@ -74,10 +76,11 @@ def decode_payload(data: bytes) -> Payload:
     if magic != _MAGIC or version != _VERSION:
         raise ChangelogError.bad_payload(bytes(data[:3]))
     at = _PREFIX.size
-    port, channel, sequence, epoch, now_ms, watermark_ms, *flags = json.loads(data[at : at + length])
+    port, channel, sequence, epoch, now_ms, watermark_ms, *rest = json.loads(data[at : at + length])
+    flags, unaligned = rest[:3], rest[3:]
     at += length
     batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
-    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms), watermark_ms, batch, *flags)
+    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms, *unaligned), watermark_ms, batch, *flags)
 
 
 def encode_report(report: dict[str, object]) -> bytes:

@@ -11,13 +11,27 @@ from headwater.connectors.contract import Staged
 from headwater.runtime.alignment import Marks
 from headwater.runtime.engine import JobStatus
 from headwater.runtime.host import Outcome
+from headwater.state.changelog import Written, sizes
+
+Positions = dict[str, dict[str, int]]
+"""Per source uid and split."""
 
 
 def report(
-    outcome: Outcome, staged: list[Staged], *, positions: dict[str, dict[str, int]] | None = None
+    outcome: Outcome,
+    staged: list[Staged],
+    *,
+    positions: Positions | None = None,
+    starts: Positions | None = None,
+    written: Written | None = None,
 ) -> dict[str, Any]:
-    """What a task tells the driver."""
-    return {"staged": [asdict(s) for s in staged], "steps": outcome.steps, "positions": positions or {}}
+    """What a task tells the driver; a source's task from where to where it read, a level's what it added to its state."""
+    found = {"staged": [asdict(s) for s in staged], "steps": outcome.steps, "positions": positions or {}}
+    if starts:
+        found["starts"] = starts
+    if written is not None:
+        found["changelog"] = {"states": sizes(written.record), "stored_bytes": written.stored_bytes}
+    return found
 
 
 def staged_files(reports: Iterable[dict[str, Any]]) -> list[Staged]:
@@ -25,11 +39,11 @@ def staged_files(reports: Iterable[dict[str, Any]]) -> list[Staged]:
     return [Staged(**file) for one in reports for file in one["staged"]]
 
 
-def positions_of(reports: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Where every split stands after the epoch."""
-    positions: dict[str, dict[str, int]] = {}
+def positions_of(reports: Iterable[dict[str, Any]], which: str = "positions") -> Positions:
+    """Where every split stands after the epoch, or with "starts" before it."""
+    positions: Positions = {}
     for one in reports:
-        for uid, splits in one["positions"].items():
+        for uid, splits in one.get(which, {}).items():
             positions.setdefault(uid, {}).update(splits)
     return positions
 
@@ -43,12 +57,19 @@ def marks_of(reports: Iterable[dict[str, Any]]) -> Marks:
     return marks
 
 
+def backlog_of(reports: Iterable[dict[str, Any]]) -> float:
+    """The most work that waits at a step on a subtask, in epochs: its rows in flight of its budget."""
+    steps = [counters for one in reports for counters in one["steps"].values() if "in_flight" in counters]
+    return max((counters["in_flight"] / counters["budget"] for counters in steps), default=0.0)
+
+
 def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any]]) -> None:
     """Add an epoch's counters to the job's status; a step's watermark is the lowest of its subtasks."""
     reports = list(reports)
     status.epoch = epoch
     status.positions = positions_of(reports)
     lowest: dict[str, int] = {}
+    in_flight: dict[str, int] = {}
     states: dict[str, dict[str, int]] = {}
     for one in reports:
         for uid, counters in one["steps"].items():
@@ -56,6 +77,7 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
             total["rows_in"] += counters["rows_in"]
             total["rows_out"] += counters["rows_out"]
             total["late_dropped"] += counters.get("late_dropped", 0)
+            in_flight[uid] = in_flight.get(uid, 0) + counters.get("in_flight", 0)
             lowest[uid] = min(lowest.get(uid, counters["watermark_ms"]), counters["watermark_ms"])
             entries = states.setdefault(uid, {})
             for name, count in counters["state"].items():
@@ -64,7 +86,11 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
         total = status.steps[uid]
         total["watermark_ms"] = max(total["watermark_ms"], watermark_ms)  # a source without rows says nothing new
         total["state"] = states[uid]
+        total["in_flight"] = in_flight[uid]
+    if not any(in_flight.values()):
+        status.aligned_epoch = epoch
 
 
 def _fresh_counters() -> dict[str, Any]:
-    return {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "watermark_ms": MIN_TIMESTAMP, "state": {}}
+    counts = {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "in_flight": 0}
+    return {**counts, "watermark_ms": MIN_TIMESTAMP, "state": {}}

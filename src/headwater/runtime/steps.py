@@ -1,13 +1,16 @@
-"""The numbered steps of an epoch, and a hook that is told of each one: for tracing, and for tests that kill a job there."""
+"""The steps of an epoch and of a savepoint, and hooks that are told of each: for tracing, and for tests that kill a job."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 
 class EpochStep(IntEnum):
-    """What has just happened in the driver. See the epoch protocol in docs/architecture.md."""
+    """What has just happened in the driver. See the epoch protocol in docs/architecture.md.
+
+    They happen in this order. A job that is at-least-once publishes before it commits: 5 and 6 come before 4.
+    """
 
     PLANNED = 1
     """The engine has logged the epoch's offsets and asks for its output."""
@@ -31,3 +34,24 @@ OnStep = Callable[[EpochStep, int], None]
 
 def ignore_steps(step: EpochStep, epoch: int) -> None:
     """The hook of a job that nobody watches."""
+
+
+class SavepointStep(Enum):
+    """What has just happened while a savepoint is taken."""
+
+    BEGUN = "begun"
+    """The folder is the savepoint's, and there is nothing in it."""
+    WRITING = "writing"
+    """One more subtask's state is written."""
+    WRITTEN = "written"
+    """Everybody's state is written, and nothing names the files."""
+    COMPLETE = "complete"
+    """The description names them: this is a savepoint."""
+
+
+OnSavepointStep = Callable[[SavepointStep, int], None]
+"""Told the step and the epoch that is saved, on the thread that takes the savepoint."""
+
+
+def ignore_savepoint_steps(step: SavepointStep, epoch: int) -> None:
+    """The hook of savepoints that nobody watches."""

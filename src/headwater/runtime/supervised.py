@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -10,12 +11,16 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwater.durable import append_line
 from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
 from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.files import Savepoint, new_folder
+from headwater.runtime.saved.files import Savepoint, free_folder
+
+if TYPE_CHECKING:
+    from headwater.runtime.checkpoints.listing import Checkpoints
 
 _SHOWN_RESTARTS = 100
 """How many of the newest reasons a status holds; a job folder keeps them all."""
@@ -39,6 +44,8 @@ class SupervisedJob(ABC):
         self._draining = threading.Event()
         self._last_folder: Path | None = None
         self._last_savepoint: Savepoint | Exception | None = None
+        self._wants_aligned = threading.Event()
+        self._stops_aligned = threading.Event()
         self._error: Exception | None = None
         self._file = restarts
         self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
@@ -54,24 +61,48 @@ class SupervisedJob(ABC):
         return not self._thread.is_alive()
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
-        folder = self._last_folder = None if savepoint is None else new_folder(Path(savepoint))
-        (self._draining if drain else self._stopping).set()
+        folder = self._last_folder = None if savepoint is None else free_folder(Path(savepoint))
+        if drain:
+            self._draining.set()
+        elif savepoint is not None and self._settings.unaligned_ms is not None:
+            self._stops_aligned.set()
+            self.request_aligned_epoch()
+        else:
+            self._stopping.set()
         self._thread.join()
         if folder is None:
             return None
         if self._error is not None:
             raise self._error
         saved = self._last_savepoint or self._save(folder)  # a job that had ended before saved nothing
+        self._last_savepoint = None
         if isinstance(saved, Exception):
             raise saved
         return saved.path
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
-        return self._save(new_folder(Path(path))).path
+        return self._save(free_folder(Path(path))).path
+
+    def _reach_alignment(self) -> None:
+        """Called when an epoch that was to leave nothing in flight has done so, before the next one is planned."""
+        self._wants_aligned.clear()
+        if self._stops_aligned.is_set():
+            self._stopping.set()
+
+    def request_aligned_epoch(self) -> None:
+        """Let the next epoch that is planned leave nothing in flight; `status().aligned_epoch` tells when one has.
+
+        It reads nothing and takes as long as what is in flight takes. Where epochs are aligned, the next one is as ever.
+        """
+        self._wants_aligned.set()
 
     def status(self) -> JobStatus:
         with self._lock:
             return copy.deepcopy(self._status)
+
+    @abstractmethod
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now."""
 
     @abstractmethod
     def _attempt(self, *, again: bool) -> str:
@@ -128,7 +159,7 @@ class SupervisedJob(ABC):
             try:
                 return self._attempt(again=made > 0)
             except Exception as error:
-                if self._stopping.is_set():
+                if self._stopping.is_set() or getattr(error, "is_final", False):
                     raise
                 failed_ms = settings.restart_time.now_ms()
                 delay_ms = count.delay_ms(failed_ms)
@@ -146,7 +177,8 @@ class SupervisedJob(ABC):
 
     def _keep(self, reason: RestartReason) -> None:
         if self._file is not None:
-            append_line(self._file, json.dumps(asdict(reason)))
+            with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
+                append_line(self._file, json.dumps(asdict(reason)))
         with self._lock:
             self._status.state = "restarting"
             self._status.restarts = [*self._status.restarts, reason][-_SHOWN_RESTARTS:]

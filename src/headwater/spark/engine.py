@@ -7,6 +7,8 @@ import tempfile
 import threading
 import time
 import uuid
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,27 @@ from headwater.errors import HeadwaterError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import offsets, progress
 from headwater.runtime.alignment import MarksFile
+from headwater.runtime.backpressure import BacklogFile
+from headwater.runtime.checkpoints.history import History
+from headwater.runtime.checkpoints.listing import Checkpoints, damage_of_newest
+from headwater.runtime.checkpoints.replay import Replay
+from headwater.runtime.checkpoints.rewind import finish_rewind
 from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
 from headwater.runtime.payload import decode_report
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
+from headwater.runtime.saved.origin import Origin
 from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
-from headwater.spark.failures import unwrap
-from headwater.spark.session import job_session, local_session
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.errors import EngineGone
+from headwater.spark.failures import marked, unwrap
+from headwater.spark.from_checkpoint import origin_of
+from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, local_session
+from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import LastLook, StoredEpoch
@@ -41,6 +51,16 @@ _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
 _POLL_S = 0.02
 """How often the publisher looks for a commit; well below what an epoch takes."""
+_UNREADABLE = (
+    "hecksum",
+    "STATE_STORE",
+    "STREAMING_CHECKPOINT",
+    "STREAM_LOG",
+    "StreamMetadata",
+    "log file",
+    "not exist",
+)
+"""What Spark's errors have in common when a file of a checkpoint is not what it should be; they seldom name it."""
 
 
 class SparkEngine:
@@ -69,6 +89,7 @@ class SparkJob(SupervisedJob):
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
         self._shipped: ShippedJob | None = None
+        self._history = History(self._folder.path)
         self._targets: dict[str, Positions] | None = None
         self._last_look = LastLook()
         self._giving_up = threading.Event()
@@ -82,14 +103,34 @@ class SparkJob(SupervisedJob):
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
         for source in self._plan.sources():
             source.source.check(source.schema)
-        self._folder.claim(self._plan, self._settings.origin)
+        self._folder.claim(self._plan, self._origin())
+        finish_rewind(self._folder.path)
         self._status.restarts = read_reasons(self._folder.restarts)
         try:
             self._begin(again=False)
-        except BaseException:
+        except BaseException as error:
             self._folder.give_back()
+            if isinstance(error, OSError):
+                raise self._explained(error) from error
             raise
         super().start()
+
+    def _origin(self) -> Origin | None:
+        """What the job goes on from, unless it goes on with what is in its folder."""
+        settings = self._settings
+        if settings.checkpoint is None:
+            return settings.origin
+        return origin_of(settings.checkpoint, self._plan, self._folder, self._job_session())
+
+    def _job_session(self) -> SparkSession:
+        plan, settings = self._plan, self._settings
+        if self._session is None:
+            self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
+        config = {**settings.spark_config, RETAINED_BATCHES: str(settings.checkpoints_retained)}
+        return job_session(self._session, plan.parallelism, config)
+
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(self._folder.path)
 
     def _begin(self, *, again: bool) -> None:
         """Open the sinks, publish what was left behind, and start a query unless there is nothing left to do."""
@@ -105,68 +146,96 @@ class SparkJob(SupervisedJob):
             node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
         self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
-        self._outbox.recover(self._is_committed)
+        self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
+        self._replay = Replay.read(self._folder.outbox)
+        self._outbox.recover(lambda epoch: self._is_committed(epoch) or self._replay.was_committed(epoch))
         with self._lock:
             self._status.epoch = self._status.published = self._outbox.published
         if not self._is_finished(again=again):
+            damage = damage_of_newest(self._folder.path, whole=False)
+            if damage is not None:
+                raise damage
             self._query = self._start_query()
 
     def _is_finished(self, *, again: bool) -> bool:
         """Whether the input has ended. What came after that is for another job, unless it came while this one ran."""
-        done = self._outbox.progress
-        if not done["end"]:
+        if not self._has_ended():
             return False
+        done = self._outbox.progress
         if not again and any(offsets.end_positions(self._plan)[uid] != at for uid, at in done["positions"].items()):
             raise JobError.finished(str(self._folder.path), done["epoch"])
         return True
 
+    def _has_ended(self) -> bool:
+        """Whether the last epoch is published, and committed too: a job that was taken back computes it again."""
+        done = self._outbox.progress
+        return bool(done["end"]) and self._is_committed(done["epoch"])
+
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
-        spark = self._open_session()
+        self._spark = spark = self._job_session()
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
+        if self._wants_aligned.is_set():
+            shipped.request(Request.ALIGNED_EPOCH)
         if settings.bounded and self._targets is None:
             self._targets = offsets.end_positions(plan)
         name = f"headwater_{self._folder.job_id}"
-        spark.dataSource.register(
-            source_class(name, ReadPlan(shipped, settings.max_rows_per_epoch, self._targets, settings.clock))
-        )
+        most, unaligned_ms = settings.max_rows_per_epoch, settings.unaligned_ms
+        read_plan = ReadPlan(shipped, most, self._targets, settings.clock, unaligned_ms)
+        spark.dataSource.register(source_class(name, read_plan))
         stream = spark.readStream.format(name).load()
         for level in range(1, plan.depth + 1):
             stream = stream.groupBy("subtask").transformWithState(
                 LevelProcessor(shipped, level), ROW_SCHEMA, "append", "none"
             )
         interval_ms = 0 if settings.bounded else settings.checkpoint_interval_ms
-        return (
+        query = (
             stream.writeStream.foreachBatch(self._handle_epoch)
             .queryName(f"{self.name}-{run_id[:8]}")
             .option("checkpointLocation", self._folder.checkpoint.as_uri())
             .trigger(processingTime=f"{interval_ms} milliseconds")
-            .start()
         )
-
-    def _open_session(self) -> SparkSession:
-        """A session for a query, or to read the state of a job that needs none any more."""
-        parallelism, config = self._plan.parallelism, self._settings.spark_config
-        if self._session is None:
-            self._session = self._settings.spark or local_session(parallelism, config)
-        self._spark = job_session(self._session, parallelism, config)
-        return self._spark
+        try:
+            return query.start()
+        except Exception as error:
+            raise self._explained(error) from error
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
-        """Steps 1 to 3 of the epoch protocol, on the query's thread; Spark commits when this returns."""
+        """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
         on_step, epoch = self._settings.on_step, self._first_epoch + batch
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
+        began = time.monotonic()
         reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
         on_step(EpochStep.STAGED, epoch)
         end = any(one.get("end", False) for one in reports)
         facts = {"end": end, "positions": progress.positions_of(reports)}
         self._marks.write(epoch, progress.marks_of(reports))
+        self._note_backlog(epoch, progress.backlog_of(reports))
         self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
         on_step(EpochStep.MANIFEST, epoch)
+        self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
+        self._replay.remove_when_done(self._folder.outbox, epoch)
+        if self._settings.publishes_early and epoch > self._outbox.published:
+            with marked():
+                self._hand_over(epoch)
         with self._lock:
             progress.update_status(self._status, epoch, reports)
+
+    def request_aligned_epoch(self) -> None:
+        super().request_aligned_epoch()
+        if self._shipped is not None:
+            self._shipped.request(Request.ALIGNED_EPOCH)
+
+    def _note_backlog(self, epoch: int, backlog: float) -> None:
+        self._backlog.write(epoch, backlog)
+        if not backlog and self._wants_aligned.is_set():
+            assert self._shipped is not None
+            self._reach_alignment()
+            self._shipped.withdraw(Request.ALIGNED_EPOCH)
+            if self._stopping.is_set():
+                self._shipped.request(Request.STOP)
 
     def _wait_for_room(self, epoch: int) -> None:
         with self._published:
@@ -185,22 +254,24 @@ class SparkJob(SupervisedJob):
         except HeadwaterError:
             raise
         except Exception as error:
-            raise JobError.engine_failed(self.name, repr(error)) from error
+            if self._session is not None and is_gone(self._session):
+                raise EngineGone.of(self.name) from error
+            raise self._explained(error) from error
 
     def _watch(self, query: StreamingQuery) -> str:
-        """The publisher's work: steps 4 to 7 of the epoch protocol, until the query has come to its end."""
+        """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
         deadline = None
         while query.isActive:
             self._publish_committed()
-            if self._outbox.progress["end"]:
+            if self._has_ended():
                 return "finished"
             assert self._shipped is not None
-            if self._draining.is_set() and not self._shipped.is_drain_requested():
-                self._shipped.request_drain()
+            if self._draining.is_set():
+                self._shipped.request(Request.DRAIN)
             if not self._stopping.wait(_POLL_S):
                 continue
             if deadline is None:
-                self._shipped.request_stop()
+                self._shipped.request(Request.STOP)
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
             if not _is_in_epoch(query) or time.monotonic() >= deadline:
                 self._end_query()
@@ -209,8 +280,16 @@ class SparkJob(SupervisedJob):
         self._publish_committed()
         failure = query.exception()
         if failure is not None:
-            raise unwrap(self.name, failure)
-        return "finished" if self._outbox.progress["end"] else "stopped"
+            raise self._explained(failure)
+        return "finished" if self._has_ended() else "stopped"
+
+    def _explained(self, failure: Exception) -> HeadwaterError:
+        """What made the query fail; if Spark could not read a checkpoint, which file of it and what to do."""
+        if any(mark in str(failure) for mark in _UNREADABLE):
+            damage = damage_of_newest(self._folder.path, whole=True)
+            if damage is not None:
+                return damage
+        return unwrap(self.name, failure, self._folder.path)
 
     def _end_query(self) -> None:
         """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""
@@ -228,11 +307,16 @@ class SparkJob(SupervisedJob):
             if not self._is_committed(epoch):
                 return
             self._settings.on_step(EpochStep.COMMITTED, epoch)
-            self._outbox.publish(epoch)
-            with self._lock:
-                self._status.published = epoch
+            if not self._settings.publishes_early:
+                self._hand_over(epoch)
+            self._outbox.close(epoch)
             with self._published:
                 self._published.notify_all()
+
+    def _hand_over(self, epoch: int) -> None:
+        self._outbox.hand_over(epoch)
+        with self._lock:
+            self._status.published = epoch
 
     def _is_committed(self, epoch: int) -> bool:
         return (self._folder.checkpoint / "commits" / str(self._batch(epoch))).exists()
@@ -248,7 +332,8 @@ class SparkJob(SupervisedJob):
         shown = stored.batch + self._first_epoch
         if epoch is None:
             return self._last_look.at(stored, self._plan, level, lambda hosts: view_of(hosts, uid, name, shown))
-        return view_of(stored.level(self._plan, level).hosts, uid, name, shown)
+        with closing(stored.level(self._plan, level)) as found:
+            return view_of(found.hosts, uid, name, shown)
 
     def _committed(self) -> list[int]:
         """The epochs that are retained."""
@@ -260,28 +345,50 @@ class SparkJob(SupervisedJob):
         known = self._committed()
         if epoch is None or epoch not in known:
             raise JobError.not_retained(self.name, epoch, known)
-        spark = self._spark or self._open_session()
-        return StoredEpoch(spark, self._folder.checkpoint, self._batch(epoch))
+        self._spark = self._spark or self._job_session()  # a job that had ended before needs no query
+        return StoredEpoch(self._spark, self._folder.checkpoint, self._batch(epoch))
 
     def _save(self, path: Path) -> Savepoint:
         if self._is_temporary and not self._folder.path.exists():
             raise SavepointError.not_kept(self.name, path)
         self._wait_until_published(path)
-        epoch = self._outbox.published
+        epoch = self._epoch_to_save(path)
         stored = self._stored(epoch)
         what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
         shipped = self._shipped
         if shipped is None or not Path(shipped.file).exists():
             shipped = ShippedJob.of(self._plan, self._folder, uuid.uuid4().hex)
         try:
-            return take(path, what, lambda folder: stored.write_parts(shipped, folder))
+            parts = partial(stored.write_parts, shipped)
+            return take(path, what, parts, self._settings.on_savepoint_step)
         finally:
             if shipped is not self._shipped:
                 shipped.remove()
 
+    def _epoch_to_save(self, path: Path) -> int:
+        """The newest epoch that is committed and published, or where they are not aligned the next one that is."""
+        if self._settings.unaligned_ms is None:
+            found = [epoch for epoch in self._committed() if epoch <= self.status().published]
+            if not found:
+                raise SavepointError.nothing_committed(self.name, path)
+            return found[-1]
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            before = self.status().aligned_epoch
+            self.request_aligned_epoch()
+            while self.status().aligned_epoch == before and self._thread.is_alive():
+                time.sleep(_POLL_S)
+        status = self.status()
+        aligned = status.aligned_epoch
+        while aligned > self.status().published and self._thread.is_alive():
+            time.sleep(_POLL_S)
+        if aligned < 0 or aligned not in self._committed() or (status.epoch > aligned and not self._thread.is_alive()):
+            raise SavepointError.failed(path, "rows are in flight, and the job has ended")
+        return aligned
+
     def release(self) -> None:
         if self._shipped is not None:
             self._shipped.remove()
+        self._history.close()
         self._folder.close()
         if self._is_temporary:
             shutil.rmtree(self._folder.path, ignore_errors=True)

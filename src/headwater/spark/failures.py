@@ -9,12 +9,21 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
+from headwater.spark.errors import DiskFull
 
 _MARK = "headwater-error:"
+_DISK_FULL = "No space left on device"
+"""As the operating system says it, to Java and to Python."""
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+"""Java ends with the first of a chain of errors; it tells the most."""
 _LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
 
 
@@ -36,11 +45,17 @@ def marked() -> Iterator[None]:
         raise TaskFailure(f"{error}\n{_MARK}{line}") from None
 
 
-def unwrap(job: str, error: Exception) -> HeadwaterError:
-    """The error of ours inside one of Spark's, or Spark's own as a job's failure."""
+def unwrap(job: str, error: Exception, job_dir: Path) -> HeadwaterError:
+    """The error of ours inside one of Spark's; or Spark's own as a job's failure."""
+    said = str(error) if isinstance(error, PySparkException) else f"{type(error).__name__}: {error}"
+    return found_in(error) or _of_the_engine(job, said, job_dir)
+
+
+def found_in(error: Exception) -> HeadwaterError | None:
+    """The error of ours inside one of Spark's, if there is one."""
     found = _LINE.search(str(error))
     if found is None:
-        return JobError.engine_failed(job, str(error))
+        return None
     facts = json.loads(base64.b64decode(found.group(1)))
     if "user" in facts:
         return UserCodeError(*facts["user"])
@@ -48,6 +63,19 @@ def unwrap(job: str, error: Exception) -> HeadwaterError:
     made: HeadwaterError = cls.__new__(cls)
     Exception.__init__(made, facts["text"])
     return made
+
+
+def reason_in(error: Exception) -> str:
+    """What one of Spark's errors says first, and what it says last was the cause, without stacks."""
+    first, *_ = str(error).splitlines() or [type(error).__name__]
+    return "; ".join([first, *_CAUSE.findall(str(error))[-1:]])
+
+
+def _of_the_engine(job: str, said: str, job_dir: Path) -> JobError:
+    if _DISK_FULL in said:
+        return DiskFull.of(job, str(job_dir), shutil.disk_usage(job_dir).free, said)
+    causes = _CAUSE.findall(said)
+    return JobError.engine_failed(job, "\n".join([*causes[-1:], said]))
 
 
 def _all(error: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:

@@ -27,6 +27,9 @@ JOB_CONFIG = {
 }
 """Set on the job's own session, so that the user's keeps its values."""
 
+RETAINED_BATCHES = "spark.sql.streaming.minBatchesToRetain"
+"""The setting of how many checkpoints Spark keeps, in its logs and in its state store."""
+
 LOCAL_CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -68,6 +71,14 @@ def job_session(session: SparkSession, parallelism: int, config: dict[str, str])
         if name.startswith("spark.sql."):
             own.conf.set(name, value)
     return own
+
+
+def is_gone(session: SparkSession) -> bool:
+    """Whether there is no JVM behind the session any more."""
+    try:
+        return not session.version
+    except Exception:  # a connection that is refused or broken, as it happens
+        return True
 
 
 def _worker_launcher() -> Path:

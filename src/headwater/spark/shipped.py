@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from pyspark import cloudpickle
@@ -30,8 +32,25 @@ class _Worker:
         close_all([*self.splits.values(), *self.hosts.values()])
 
 
+class Request(Enum):
+    """What the driver can ask the source of a running query for."""
+
+    STOP = "stop"
+    """No further epoch."""
+    DRAIN = "drain"
+    """One more epoch, with which the input ends where it is."""
+    ALIGNED_EPOCH = "aligned"
+    """Epochs that leave nothing in flight."""
+
+
 _workers: dict[str, _Worker] = {}
 """By run; a worker process serves many tasks, one at a time."""
+
+
+def local_dir() -> Path | None:
+    """Where Spark lets this worker keep files; it removes them when the executor ends."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", "")
+    return Path(folders.split(",")[0]) if folders else None
 
 
 @dataclass(frozen=True)
@@ -58,32 +77,25 @@ class ShippedJob:
         digest = hashlib.sha256(pickled).hexdigest()
         return cls(folder.job_id, run_id, str(folder.outbox), plan.parallelism, str(file), digest, folder.origin)
 
-    def request_stop(self) -> None:
-        """Let the source plan no further epoch; it runs in another process, so the word is a file."""
-        self._stop_file().touch()
+    def request(self, what: Request) -> None:
+        """Let the source know; it plans in another process, so the word is a file."""
+        self._file_of(what).touch()
 
-    def is_stop_requested(self) -> bool:
-        """Whether no further epoch is wanted."""
-        return self._stop_file().exists()
+    def withdraw(self, what: Request) -> None:
+        """Take a request back."""
+        self._file_of(what).unlink(missing_ok=True)
 
-    def request_drain(self) -> None:
-        """Let the input end where it is."""
-        self._drain_file().touch()
-
-    def is_drain_requested(self) -> bool:
-        """Whether the input is to end where it is."""
-        return self._drain_file().exists()
+    def is_requested(self, what: Request) -> bool:
+        return self._file_of(what).exists()
 
     def remove(self) -> None:
         """Remove the run's files after it."""
-        for file in (Path(self.file), self._stop_file(), self._drain_file()):
-            file.unlink(missing_ok=True)
+        Path(self.file).unlink(missing_ok=True)
+        for what in Request:
+            self.withdraw(what)
 
-    def _drain_file(self) -> Path:
-        return Path(self.file).with_suffix(".drain")
-
-    def _stop_file(self) -> Path:
-        return Path(self.file).with_suffix(".stop")
+    def _file_of(self, what: Request) -> Path:
+        return Path(self.file).with_suffix(f".{what.value}")
 
     def plan(self) -> JobPlan:
         """The plan, in this process."""
@@ -94,7 +106,7 @@ class ShippedJob:
         worker = self._worker()
         place = (level, subtask)
         if place not in worker.hosts:
-            worker.hosts[place] = LevelHost(worker.plan, level, subtask)
+            worker.hosts[place] = LevelHost(worker.plan, level, subtask, local_dir=local_dir())
         return worker.hosts[place]
 
     def split(self, node: int, split: str) -> SplitHost:

@@ -17,13 +17,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from headwater.connectors.contract import Positions
 from headwater.runtime import collector, offsets, progress
 from headwater.runtime.alignment import MarksFile
+from headwater.runtime.backpressure import BacklogFile, Unaligned
+from headwater.runtime.checkpoints.replay import Replay
 from headwater.runtime.offsets import Offset, SplitRange
 from headwater.runtime.outbox import stage
 from headwater.runtime.outlet import Routed
 from headwater.runtime.payload import EpochFacts, encode_report
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.step import ROW_SCHEMA
 
 _ARROW = pa.schema([pa.field("subtask", pa.int32()), pa.field("payload", pa.binary())])
@@ -46,6 +48,7 @@ class ReadPlan:
     max_rows: int
     targets: dict[str, Positions] | None
     clock: offsets.Clock
+    unaligned_ms: int | None
 
 
 def source_class(name: str, plan: ReadPlan) -> type[DataSource]:
@@ -79,12 +82,30 @@ class JobReader(DataSourceStreamReader):
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
         with marked():
             plan = self._read_plan
-            if self._job.is_stop_requested():
+            if self._job.is_requested(Request.STOP):
                 return start
+            again = Replay.read(Path(self._job.outbox)).next_offset(start)
+            if again is not None:
+                return again
             job = self._job.plan()
-            marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"])
-            drains = self._job.is_drain_requested()
-            return offsets.next_offset(job, start, plan.clock, plan.max_rows, plan.targets, marks=marks, drains=drains)
+            marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"], {})
+            return offsets.next_offset(
+                job,
+                start,
+                plan.clock,
+                plan.max_rows,
+                plan.targets,
+                marks=marks,
+                unaligned=self._unaligned(start),
+                drains=self._job.is_requested(Request.DRAIN),
+            )
+
+    def _unaligned(self, start: Offset) -> Unaligned | None:
+        target_ms = self._read_plan.unaligned_ms
+        if target_ms is None:
+            return None
+        backlog = BacklogFile(Path(self._job.outbox), unaligned=True).read(start["epoch"], 0.0)
+        return Unaligned(target_ms, backlog, self._job.is_requested(Request.ALIGNED_EPOCH))
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with marked():
@@ -110,8 +131,8 @@ class JobReader(DataSourceStreamReader):
             if outcome.steps:
                 epoch = bundle.facts.epoch
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
-                positions = {host.uid: {part.split: part.end}}
-                report = progress.report(outcome, staged, positions=positions)
+                starts, positions = ({host.uid: {part.split: at}} for at in (part.start, part.end))
+                report = progress.report(outcome, staged, positions=positions, starts=starts)
                 ready = [*ready, (0, encode_report({**report, "end": bundle.end}))]
             if ready:
                 yield _batch(ready, by_subtask)

@@ -46,13 +46,13 @@ class LevelProcessor(StatefulProcessor):
             begin(host, job.plan(), subtask, job.origin)
         host.token = None  # not to be trusted again before this attempt has come to its end
         outcome = host.run(payloads)
-        append(host, self._store, head, uuid.uuid4().hex)
+        written = append(host, self._store, head, uuid.uuid4().hex)
         staged = stage(
             job.plan(), Path(job.outbox), outcome.epoch, f"l{self._level}-{subtask:04d}", outcome.sink_batches
         )
         for target, payload in outcome.payloads:
             yield Row(subtask=by_subtask[target], payload=bytearray(payload))
-        yield Row(subtask=salt, payload=bytearray(encode_report(progress.report(outcome, staged))))
+        yield Row(subtask=salt, payload=bytearray(encode_report(progress.report(outcome, staged, written=written))))
 
     def close(self) -> None:
         """The worker keeps its copy; the next task on it may go on from there."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,11 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headwater.errors import ChangelogError, JobError
 from headwater.plan.levels import JobPlan
+from headwater.runtime import collector
+from headwater.runtime.checkpoints.listing import Checkpoints
+from headwater.runtime.checkpoints.note import JobNote
+from headwater.runtime.closing import close_all
 from headwater.runtime.host import LevelHost
+from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.taking import Part, write_part
-from headwater.spark.failures import marked, unwrap
+from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
-from headwater.spark.shipped import ShippedJob
+from headwater.spark.shipped import ShippedJob, local_dir
 from headwater.state.changelog import Head, catch_up
 
 V = TypeVar("V")
@@ -47,14 +55,15 @@ class StoredEpoch:
         return offset
 
     def write_parts(self, job: ShippedJob, folder: Path) -> Iterator[Part]:
-        """Write the state of every subtask into a savepoint's folder, in tasks."""
+        """Write the state of every subtask into a savepoint's folder, in half as many tasks: the job's epochs need room."""
         depth = job.plan().depth
         for level in range(1, depth + 1):
-            frame = self._records(level, depth)
             try:
-                written = frame.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
-            except Exception as error:
-                raise unwrap(job.job_id, error) from error
+                with self._read():
+                    records = self._records(level, depth).coalesce(max(1, job.parallelism // 2))
+                    written = records.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
+            except (ChangelogError, JobError) as error:
+                raise SavepointError.failed(folder, str(error)) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
 
     def level(self, plan: JobPlan, level: int, known: Sequence[LevelHost] = ()) -> Level:
@@ -62,17 +71,32 @@ class StoredEpoch:
         since = min((first_number(host.sequence) for host in known), default=HEAD)
         frame = self._records(level, plan.depth).where(f"number = {HEAD} or number >= {since}")
         found: dict[int, dict[int, bytes]] = {subtask: {} for subtask in range(plan.parallelism)}
-        for row in frame.toLocalIterator():
-            found[row.subtask][row.number] = bytes(row.data)
+        with self._read():
+            for row in frame.toLocalIterator():
+                found[row.subtask][row.number] = bytes(row.data)
         records = [ReadRecords(pieces) for pieces in found.values()]
         if known and not all(map(_is_behind, known, records)):
+            close_all(known)
             return self.level(plan, level)
-        hosts = list(known) or [LevelHost(plan, level, subtask) for subtask in found]
+        hosts = list(known) or [LevelHost(plan, level, subtask, local_dir=local_dir()) for subtask in found]
         heads = [
             _caught_up(host, one, level, subtask)
             for subtask, (host, one) in enumerate(zip(hosts, records, strict=True))
         ]
         return Level(hosts, sum(head.base_bytes + head.delta_bytes for head in heads))
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Let what Spark raises while it reads leave as an error of ours: a task's, what is damaged, or what Spark says."""
+        try:
+            yield
+        except Exception as error:
+            found = found_in(error)
+            if found is not None:
+                raise found from error
+            job_dir = self.checkpoint.parent
+            Checkpoints(job_dir).check(self.batch + JobNote.read(job_dir).first_epoch)
+            raise JobError.corrupt(str(self.checkpoint), reason_in(error)) from error
 
     def _records(self, level: int, depth: int) -> DataFrame:
         """The pieces of all records of a level. Spark counts stateful steps from the last one, and partitions are subtasks."""
@@ -91,26 +115,22 @@ class StoredEpoch:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Gets the pieces of one subtask and writes its state."""
+    """Gets the pieces of one subtask after the other and writes its state."""
 
     job: ShippedJob
     level: int
     folder: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with marked():
-            found: dict[int, dict[int, bytes]] = {}
-            for batch in batches:
-                for row in batch.to_pylist():
-                    found.setdefault(row["subtask"], {})[row["number"]] = row["data"]
-            reports = []
-            for subtask, records in sorted(found.items()):
+        with marked(), collector.worker_task():
+            pieces = (row for batch in batches for row in batch.to_pylist())
+            for subtask, its_pieces in groupby(pieces, key=itemgetter("subtask")):
+                records = {piece["number"]: piece["data"] for piece in its_pieces}
                 plan = self.job.plan()
-                host = LevelHost(plan, self.level, subtask)
-                _caught_up(host, ReadRecords(records), self.level, subtask)
-                part = write_part(host, plan, subtask, Path(self.folder))
-                reports.append(json.dumps(part.to_json()))
-            yield pa.RecordBatch.from_pydict({"report": pa.array(reports, pa.string())})
+                with closing(LevelHost(plan, self.level, subtask, local_dir=local_dir())) as host:
+                    _caught_up(host, ReadRecords(records), self.level, subtask)
+                    part = write_part(host, plan, subtask, Path(self.folder))
+                yield pa.RecordBatch.from_pydict({"report": [json.dumps(part.to_json())]})
 
 
 @dataclass(frozen=True)
@@ -120,6 +140,10 @@ class Level:
     hosts: list[LevelHost]
     size_bytes: int
     """What is stored of them."""
+
+    def close(self) -> None:
+        """Give the hosts up."""
+        close_all(self.hosts)
 
 
 class LastLook:
@@ -133,12 +157,16 @@ class LastLook:
     def at(self, stored: StoredEpoch, plan: JobPlan, level: int, view: Callable[[list[LevelHost]], V]) -> V:
         """What `view` makes of the level at the newest epoch."""
         with self._lock:
-            known = self._hosts if level == self._level else []
-            self._level, self._hosts = level, []
+            known, self._hosts = self._hosts, []
+            if level != self._level:
+                close_all(known)
+                self._level, known = level, []
             found = stored.level(plan, level, known)
             shown = view(found.hosts)
             if found.size_bytes <= _KEPT_BYTES:
                 self._hosts = found.hosts
+            else:
+                found.close()
             return shown
 
 

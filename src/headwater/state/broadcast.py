@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from headwater.descriptors import MapState
 from headwater.errors import StateError
-from headwater.state.memory import Cursor, KeyTable, MemoryMap
+from headwater.state.map_handle import MapHandle
+from headwater.state.memory import Cursor, KeyTable
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout
 
@@ -69,7 +70,7 @@ class BroadcastStates:
         return self.maps[name]
 
 
-class BroadcastMap(MemoryMap):
+class BroadcastMap(MapHandle):
     """A map state that refuses writes unless its step is at broadcast rows. What it gives are copies, as always."""
 
     _cursor: _Gate

@@ -51,6 +51,20 @@ def pack(meta: dict[str, Any], sections: Iterable[Section]) -> bytes:
 
 def unpack(record: bytes) -> tuple[dict[str, Any], Iterator[Section]]:
     """The meta data and sections of a record."""
+    header, start = _header(record)
+    return header["meta"], _sections(pa.py_buffer(record), start, header["sections"])
+
+
+def sizes(record: bytes) -> dict[str, dict[str, int]]:
+    """The bytes of a record's sections, by uid and state."""
+    found: dict[str, dict[str, int]] = {}
+    for section in _header(record)[0]["sections"]:
+        found.setdefault(section["uid"], {})[section["state"]] = section["bytes"]
+    return found
+
+
+def _header(record: bytes) -> tuple[dict[str, Any], int]:
+    """What a record says of itself, and where its sections start."""
     if record[: len(_MAGIC)] != _MAGIC:
         raise ChangelogError.bad_blob(f"it starts with {bytes(record[:5])!r}, not {_MAGIC!r}")
     start = len(_MAGIC) + _LENGTH.size
@@ -59,7 +73,7 @@ def unpack(record: bytes) -> tuple[dict[str, Any], Iterator[Section]]:
         header = json.loads(record[start : start + length])
     except (struct.error, ValueError) as error:
         raise ChangelogError.bad_blob(str(error)) from None
-    return header["meta"], _sections(pa.py_buffer(record), start + length, header["sections"])
+    return header, start + length
 
 
 def _sections(buffer: pa.Buffer, at: int, listed: list[dict[str, Any]]) -> Iterator[Section]:
@@ -146,12 +160,23 @@ def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> Head | None:
         record = store.read(sequence)
         if record is None:
             raise ChangelogError.missing_sequence(where, sequence)
-        copy.apply(record)
+        try:
+            copy.apply(record)
+        except ChangelogError as error:
+            raise error.in_record(where, sequence) from None
     copy.sequence, copy.token = head.sequence, head.token
     return head
 
 
-def append(copy: WorkingCopy, store: RecordStore, head: Head | None, token: str) -> None:
+@dataclass(frozen=True)
+class Written:
+    """What an epoch added to a changelog, and what a rebuild has to read since."""
+
+    record: bytes
+    stored_bytes: int
+
+
+def append(copy: WorkingCopy, store: RecordStore, head: Head | None, token: str) -> Written:
     """Write what changed since `head`; when the deltas have outgrown the base, write a new base instead."""
     if head is None:
         sequence, record = 1, copy.base()
@@ -167,6 +192,7 @@ def append(copy: WorkingCopy, store: RecordStore, head: Head | None, token: str)
     store.write(sequence, token, record)
     store.set_head(after)
     copy.sequence, copy.token = sequence, token
+    return Written(record, after.base_bytes + after.delta_bytes)
 
 
 def is_compaction_due(head: Head) -> bool:

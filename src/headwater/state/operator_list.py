@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from headwater.descriptors import OperatorListState
 from headwater.errors import StateError
-from headwater.state.memory import Cursor, Entry, KeyTable, MemoryList
+from headwater.state.list_handle import ListHandle
+from headwater.state.memory import Cursor, Entry, KeyTable
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout
 
@@ -63,7 +64,7 @@ def _as_list(elements: pa.Table) -> pa.Table:
 _SPREADS: dict[str, Spread] = {"operator_list": Evenly(), "union_list": ToAll()}
 
 
-class OperatorList(MemoryList):
+class OperatorList(ListHandle):
     """One list of a subtask."""
 
     _cursor: SubtaskCursor

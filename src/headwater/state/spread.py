@@ -88,7 +88,7 @@ class InOneOrder(Spread):
         together = pa.concat_tables(tables)
         ordered = together.take(pa.array(np.argsort(together[self._numbers].to_numpy(), kind="stable")))
         place = ordered.column_names.index(self._numbers)
-        numbers = pa.array(range(len(ordered)), pa.int64())
+        numbers = pa.array(np.arange(len(ordered)), pa.int64())
         return self._spread.deal([ordered.set_column(place, ordered.schema.field(place), numbers)], to)
 
     def groups(self, table: pa.Table, count: int) -> npt.NDArray[np.int64] | None:

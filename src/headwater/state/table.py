@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +15,8 @@ from headwater.state.spread import BY_KEY, Spread
 
 PUT, REMOVE, CLEAR = 0, 1, 2
 """What a row of a change table does: set an entry, remove an entry, remove all entries of a key."""
+CHUNK_ROWS = 65_536
+"""Rows of a table that are held as Python values at a time."""
 
 
 class StateTable(Protocol):
@@ -45,15 +50,17 @@ class StateTable(Protocol):
 
 
 def sorted_by_key(table: pa.Table) -> pa.Table:
-    """The rows in the order of their keys, those of one key as they were: independent of how the table came to be."""
-    return table.take(_order_of(table.column("key").combine_chunks()))
+    """The rows in the order of their keys, nulls last, those of one key as they were."""
+    columns = [*_compared(table.column("key").combine_chunks()), pa.array(np.arange(len(table)))]
+    order = pa.table(columns, names=[str(place) for place in range(len(columns))])
+    return table.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
 
 
-def _order_of(key: pa.Array) -> pa.Array:
-    """The places of keys in ascending order; equal keys stay as they were."""
-    columns = key.flatten() if pa.types.is_struct(key.type) else [key]
-    order = pa.table([*columns, pa.array(range(len(key)))], names=[f"k{i}" for i in range(len(columns))] + ["place"])
-    return pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names])
+def _compared(key: pa.Array) -> list[pa.Array]:
+    """The columns that keys are compared by; a null struct comes behind one of nulls."""
+    if not pa.types.is_struct(key.type):
+        return [key]
+    return [column for child in key.flatten() for column in _compared(child)] + [key.is_null()]
 
 
 class KeyedLayout:
@@ -73,12 +80,30 @@ class KeyedLayout:
         self._fields = [pa.field(column, dtype) for column, dtype in columns]
         self.schema = pa.schema([pa.field("op", pa.int8()), self._key, *self._fields])
 
-    def order(self, keys: list[Any]) -> list[int]:
-        """The places of keys in the order in which a dump has them."""
-        return _order_of(encode(keys, self._key, self._where)).to_pylist()  # type: ignore[no-any-return]
-
-    def table(self, ops: list[int], keys: list[Any], *columns: list[Any]) -> pa.Table:
+    def table(self, ops: list[int], keys: Sequence[Any], *columns: Sequence[Any]) -> pa.Table:
         where = self._where
         key = encode(keys, self._key, where)
         arrays = [encode(values, field, where) for values, field in zip(columns, self._fields, strict=True)]
         return pa.Table.from_arrays([pa.array(ops, pa.int8()), key, *arrays], schema=self.schema)
+
+    def sorted_keys(self, keys: Iterable[Any]) -> list[Any]:
+        """Keys in the order in which a dump has them."""
+        keys = list(keys)
+        places = pa.array(range(len(keys)), pa.int64())
+        table = pa.table({"key": encode(keys, self._key, self._where), "place": places})
+        return [keys[place] for place in sorted_by_key(table)["place"].to_pylist()]
+
+    def puts(self, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+        """Rows of a key and the other columns, as puts; made in chunks, so that few are held as Python values at a time."""
+        chunks = [self.schema.empty_table()]
+        rows = iter(rows)
+        while chunk := list(islice(rows, CHUNK_ROWS)):
+            keys, *columns = zip(*chunk, strict=True)
+            chunks.append(self.table([PUT] * len(chunk), keys, *columns))
+        return pa.concat_tables(chunks)
+
+
+def chunks_of(table: pa.Table) -> Iterator[pa.Table]:
+    """A table in pieces whose rows may be held as Python values."""
+    for start in range(0, len(table), CHUNK_ROWS):
+        yield table.slice(start, CHUNK_ROWS)

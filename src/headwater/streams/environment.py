@@ -11,14 +11,15 @@ from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Source
 from headwater.connectors.memory import MemorySink, RowsSource
 from headwater.durations import Duration, duration_ms
-from headwater.errors import GraphError
+from headwater.errors import GraphError, JobError
 from headwater.graph.describe import describe
 from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
 from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
 from headwater.plan.explain import explain
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.levels import MEMORY, JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
+from headwater.runtime.checkpoints.listing import Checkpoint
 from headwater.runtime.engine import Engine, Job, Settings
 from headwater.runtime.local import LocalEngine
 from headwater.runtime.offsets import Clock, wall_clock
@@ -31,34 +32,46 @@ from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
+from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step, Stream
 from headwater.watermarks import Watermarks
 
 _ENGINES = ("spark", "local")
+_MODES = ("exactly_once", "at_least_once")
 
 
 class Environment:
     """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the settings of a job, by name
         self,
         name: str,
         *,
         job_dir: str | os.PathLike[str] | None = None,
         parallelism: int = 2,
         checkpoint_interval: Duration = "1 s",
+        checkpoints_retained: int = 100,
         engine: str = "spark",
         spark: Any = None,
         spark_config: dict[str, str] | None = None,
         key_groups: int = DEFAULT_KEY_GROUPS,
         max_rows_per_epoch: int = 1_000_000,
         restart: RestartStrategy | None = None,
+        checkpointing: str = "exactly_once",
+        unaligned: bool | Duration = False,
+        state_backend: str = MEMORY,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
-        each source gives to one epoch. `restart` says what to do when the running job fails: one of `hw.restart`, of
-        which `none()` is the default.
+        each source gives to one epoch. So many of the newest checkpoints are retained as `checkpoints_retained` says, and
+        `hw.checkpoints` lists them. `restart` says what to do when the running job fails: one of `hw.restart`, of
+        which `none()` is the default. `state_backend` says where the working state of keyed steps lives: in memory, or
+        with `"disk"` on the workers' local disks. It may differ from one run to the next.
+
+        With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
+        perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given
+        time, or the checkpoint interval if it is True, and what is left waits for the next one.
         """
         if not name or not all(c.isalnum() or c in "_-." for c in name):
             raise GraphError.bad_argument(
@@ -83,17 +96,32 @@ class Environment:
             raise GraphError.bad_argument(
                 "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
             )
+        if checkpoints_retained < 2:
+            raise GraphError.bad_argument(
+                "environment",
+                "retains at least 2 checkpoints: the one before the newest is needed until the newest is complete",
+                checkpoints_retained,
+                "raise checkpoints_retained",
+            )
         if restart is not None and not isinstance(restart, RestartStrategy):
             raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
+        if checkpointing not in _MODES:
+            raise GraphError.bad_argument(
+                "environment", f"checkpoints {' or '.join(_MODES)}", checkpointing, "choose one of them"
+            )
+        check_state_backend(state_backend)
         self.name = name
         self.graph = Graph(name)
         self._job_dir = None if job_dir is None else Path(job_dir)
         self._parallelism, self._key_groups = parallelism, key_groups
         self._interval_ms = duration_ms(checkpoint_interval, what="checkpoint_interval")
+        self._unaligned_ms = _unaligned_ms(self._interval_ms, unaligned=unaligned)
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
-        self._max_rows = max_rows_per_epoch
+        self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
+        self._state_backend = state_backend
         self._restart = none() if restart is None else restart
+        self._publishes_early = checkpointing == "at_least_once"
 
     def source(
         self,
@@ -145,7 +173,8 @@ class Environment:
     def guarantees(self) -> list[PathGuarantee]:
         """For each source and each sink that its rows reach: how often they take effect there, and why."""
         self.graph.validate()
-        return guarantees(self.graph, outlives_process=self._outlives_process(self._job_dir))
+        outlives_process = self._outlives_process(self._job_dir)
+        return guarantees(self.graph, outlives_process=outlives_process, publishes_early=self._publishes_early)
 
     def explain_guarantees(self) -> str:
         """The guarantees as text, and what the job goes on from after a failure.
@@ -170,7 +199,7 @@ class Environment:
     def start(
         self,
         *,
-        from_: str | os.PathLike[str] | None = None,
+        from_: str | os.PathLike[str] | Checkpoint | None = None,
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
@@ -180,19 +209,25 @@ class Environment:
     ) -> Job:
         """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends.
 
-        `from_` is a savepoint to go on from, in a new `job_dir`. State in it that the program has no place for is an error
-        unless `allow_dropped_state`; `renamed` maps old names to new ones: `{"step": "new", "step/state": "new",
-        "step/state.value.field": "new"}`. `hw.savepoint.check` tells beforehand what becomes of each state.
+        `from_` is a savepoint, or one of `hw.checkpoints(job_dir)`, to go on from in a new `job_dir`. State in it that the
+        program has no place for is an error unless `allow_dropped_state`; `renamed` maps old names to new ones:
+        `{"step": "new", "step/state": "new", "step/state.value.field": "new"}`. `hw.savepoint.check` tells beforehand what
+        becomes of each state.
 
         `on_step` is told of every step of every epoch. For tests, `clock` gives processing time by epoch, and
         `restart_time` is the time that the restart strategy goes by.
         """
-        origin = self._origin(from_, renamed, allow_dropped_state=allow_dropped_state)
+        checkpoint = from_ if isinstance(from_, Checkpoint) else None
+        if checkpoint is not None and self._engine_name != "spark":
+            raise JobError.not_supported("checkpoints are Spark's", "start from a savepoint, or with engine='spark'")
+        savepoint = None if isinstance(from_, Checkpoint) else from_
+        origin = self._origin(savepoint, renamed, allow_dropped_state=allow_dropped_state)
         return self._start(
             self.graph,
             self._job_dir,
             bounded=bounded,
             origin=origin,
+            checkpoint=checkpoint,
             on_step=on_step,
             clock=clock,
             restart_time=restart_time,
@@ -201,7 +236,7 @@ class Environment:
     def run(
         self,
         *,
-        from_: str | os.PathLike[str] | None = None,
+        from_: str | os.PathLike[str] | Checkpoint | None = None,
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
@@ -230,7 +265,7 @@ class Environment:
         return self._plan(self.graph)
 
     def _plan(self, graph: Graph) -> JobPlan:
-        return plan_job(graph, self._parallelism, self._key_groups)
+        return plan_job(graph, self._parallelism, self._key_groups, self._state_backend)
 
     def _origin(
         self, path: str | os.PathLike[str] | None, renamed: Mapping[str, str] | None, *, allow_dropped_state: bool
@@ -252,6 +287,7 @@ class Environment:
         *,
         bounded: bool | None,
         origin: Origin | None = None,
+        checkpoint: Checkpoint | None = None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
@@ -265,17 +301,21 @@ class Environment:
             warn_of_growth(graph)
         outlives_process = self._outlives_process(job_dir)
         if outlives_process or self._restart != none():
-            warn_of_guarantees(graph, outlives_process=outlives_process)
+            warn_of_guarantees(graph, outlives_process=outlives_process, publishes_early=self._publishes_early)
         settings = Settings(
             job_dir=job_dir,
             checkpoint_interval_ms=self._interval_ms,
+            checkpoints_retained=self._retained,
             max_rows_per_epoch=self._max_rows,
             bounded=bounded,
+            unaligned_ms=self._unaligned_ms,
+            publishes_early=self._publishes_early,
             on_step=on_step,
             clock=clock,
             restart=self._restart,
             restart_time=restart_time or MachineTime(),
             origin=origin,
+            checkpoint=checkpoint,
             spark=self._spark,
             spark_config=self._spark_config,
         )
@@ -295,6 +335,16 @@ class Environment:
         node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
         self._start(whole.upstream_of(node.id), None, bounded=True).wait()
         return sink.rows
+
+
+def _unaligned_ms(interval_ms: int, *, unaligned: bool | Duration) -> int | None:
+    if unaligned is False:
+        return None
+    target_ms = interval_ms if unaligned is True else duration_ms(unaligned, what="unaligned")
+    if target_ms < 1:
+        way_out = "give a time, as unaligned='500 ms', or a longer checkpoint_interval"
+        raise GraphError.bad_argument("environment", "needs time for unaligned epochs", f"{target_ms} ms", way_out)
+    return target_ms
 
 
 def _after_failure(*, outlives_process: bool, restarts: bool) -> str:

@@ -15,13 +15,16 @@ class GuaranteeWarning(UserWarning):
     """A job goes on after a failure, and some of its rows may then be missing or doubled in a sink."""
 
 
-def warn_of_guarantees(graph: Graph, *, outlives_process: bool) -> None:
-    """Warn, once for a job, of the paths on which rows do not take effect once."""
-    weak = [path for path in guarantees(graph, outlives_process=outlives_process) if path.guarantee not in _ONCE]
+def warn_of_guarantees(graph: Graph, *, outlives_process: bool, publishes_early: bool) -> None:
+    """Warn, once for a job, of the paths on which rows do not take effect as often as the job says."""
+    paths = guarantees(graph, outlives_process=outlives_process, publishes_early=publishes_early)
+    wanted = _ONCE | {Guarantee.AT_LEAST_ONCE} if publishes_early else _ONCE
+    weak = [path for path in paths if path.guarantee not in wanted]
     if weak:
+        mode = "at-least-once" if publishes_early else "exactly-once"
         facts = "; ".join(f"{path.source} -> {path.sink} is {path.guarantee}" for path in weak)
         warnings.warn(
-            f"job {graph.name!r} is not exactly-once on all paths: {facts}; env.explain_guarantees() says why; "
+            f"job {graph.name!r} is not {mode} on all paths: {facts}; env.explain_guarantees() says why; "
             "use other connectors, or silence hw.GuaranteeWarning if this will do",
             GuaranteeWarning,
             stacklevel=4,

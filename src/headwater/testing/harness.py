@@ -15,7 +15,7 @@ from headwater.connectors.memory import MemorySink, RowsSource
 from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
 from headwater.operators.stateless import rows_of
-from headwater.plan.levels import plan_job
+from headwater.plan.levels import MEMORY, plan_job
 from headwater.rows import Row, encode_rows
 from headwater.runtime.closing import close_all
 from headwater.runtime.host import Outcome
@@ -56,14 +56,14 @@ class Harness:
     [Row(n=1)]
     """
 
-    def __init__(self, build: Build, schema: Inputs, *, parallelism: int = 1) -> None:
+    def __init__(self, build: Build, schema: Inputs, *, parallelism: int = 1, state_backend: str = MEMORY) -> None:
         given = schema if isinstance(schema, Mapping) else {_INPUT: schema}
         self._schemas = {name: Schema.of(one) for name, one in given.items()}
-        env = Environment("harness", engine="local", parallelism=parallelism)
+        env = Environment("harness", engine="local", parallelism=parallelism, state_backend=state_backend)
         inputs = [env.source(RowsSource([[]], one), one, name=name) for name, one in self._schemas.items()]
         stream = build(*inputs)
         stream.sink(MemorySink(), name=_SINK)
-        plan = plan_job(env.graph, parallelism, DEFAULT_KEY_GROUPS)
+        plan = plan_job(env.graph, parallelism, DEFAULT_KEY_GROUPS, state_backend)
         plan.keeps_unread = True
         self._cluster = LocalCluster(plan)
         self._outlets = {source.name: Outlet.behind(plan, source) for source in plan.sources()}
@@ -114,7 +114,7 @@ class Harness:
         return rows
 
     def close(self) -> None:
-        """Close what steps hold open: event loops, connections. `with Harness(...) as harness` does it too."""
+        """Close what steps hold open: event loops, connections, state on disk. `with Harness(...) as harness` does it too."""
         close_all([*self._outlets.values(), self._cluster])
 
     def __enter__(self) -> Self:
@@ -149,10 +149,18 @@ class Harness:
         return json.dumps(content, sort_keys=True).encode()
 
     @classmethod
-    def restore(cls, build: Build, schema: Inputs, snapshot: bytes, *, parallelism: int = 1) -> Harness:
-        """A harness of the same program that goes on from a snapshot, which may be one of another parallelism."""
+    def restore(
+        cls,
+        build: Build,
+        schema: Inputs,
+        snapshot: bytes,
+        *,
+        parallelism: int = 1,
+        state_backend: str = MEMORY,
+    ) -> Harness:
+        """A harness of the same program that goes on from a snapshot, also from one of another parallelism or backend."""
         content = json.loads(snapshot)
-        harness = cls(build, schema, parallelism=parallelism)
+        harness = cls(build, schema, parallelism=parallelism, state_backend=state_backend)
         cluster = harness._cluster
         records = {_place(name): base64.b64decode(record) for name, record in content["hosts"].items()}
         if content["format"] != _FORMAT or {level for level, _ in records} != {level for level, _ in cluster.hosts}:

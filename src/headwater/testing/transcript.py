@@ -30,6 +30,7 @@ from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_array
 from headwater.connectors.contract import FOR_EVER_MS, Positions, Source
 from headwater.connectors.memory import MemorySink
 from headwater.functions import Context, ProcessFunction
+from headwater.plan.levels import MEMORY
 from headwater.rows import encode_rows
 from headwater.runtime.host import LevelHost, Outcome
 from headwater.schema import Schema
@@ -102,9 +103,16 @@ class Epoch:
         return [(at, row) for given, at, row in self.rows if given == name]
 
 
-def run_on_harness(transcript: Transcript, program: Program, *, slicing: str = "one row", crash: str = "never") -> None:
+def run_on_harness(
+    transcript: Transcript,
+    program: Program,
+    *,
+    slicing: str = "one row",
+    crash: str = "never",
+    state_backend: str = MEMORY,
+) -> None:
     """Play a transcript by hand and compare at every expect."""
-    with _Player(transcript, program) as player:
+    with _Player(transcript, program, state_backend) as player:
         _play(player, transcript, slicing, crash)
 
 
@@ -136,11 +144,12 @@ def run_on_engine(
     slicing: str = "all at once",
     parallelism: int | None = None,
     spark: Any = None,
+    state_backend: str = MEMORY,
 ) -> None:
     """Play a transcript as one bounded run of an engine, an epoch a slice, and compare all that came out."""
     epochs = _epochs(transcript, SLICINGS[slicing])
     parallelism = parallelism or transcript.parallelism
-    env = Environment("transcript", engine=engine, parallelism=parallelism, spark=spark)
+    env = Environment("transcript", engine=engine, parallelism=parallelism, spark=spark, state_backend=state_backend)
     sinks = {name: MemorySink() for name in [MAIN, *_expected(transcript)]}
     scripts = [_script(env, name, schema, epochs) for name, schema in transcript.schemas.items()]
     for name, stream in program(*scripts).items():
@@ -158,10 +167,12 @@ def run_on_engine(
 class _Player(Harness):
     """A harness with several outputs that takes epochs and can lose its working copies."""
 
-    def __init__(self, transcript: Transcript, program: Program) -> None:
-        self._transcript, self._program = transcript, program
+    def __init__(self, transcript: Transcript, program: Program, state_backend: str) -> None:
+        self._transcript, self._program, self._state_backend = transcript, program, state_backend
         self._found: dict[str, list[Shown]] = {}
-        super().__init__(self._build, transcript.schemas, parallelism=transcript.parallelism)
+        super().__init__(
+            self._build, transcript.schemas, parallelism=transcript.parallelism, state_backend=state_backend
+        )
 
     def _build(self, *streams: Stream) -> Stream:
         outputs = self._program(*streams)
@@ -186,16 +197,24 @@ class _Player(Harness):
 
     def crash(self, how: str) -> None:
         """Lose every working copy and get it back."""
+        if how == "never":
+            return
         cluster = self._cluster
-        if how != "never":
-            self.close()
-        if how in ("snapshot", RESCALE):
+        snapshot = b"" if how == "rebuild" else self.snapshot()
+        self.close()
+        if snapshot:
             parallelism = cluster.plan.parallelism
             if how == RESCALE:
                 parallelism = parallelism % _MOST_SUBTASKS + 1
-            other = Harness.restore(self._build, self._transcript.schemas, self.snapshot(), parallelism=parallelism)
+            other = Harness.restore(
+                self._build,
+                self._transcript.schemas,
+                snapshot,
+                parallelism=parallelism,
+                state_backend=self._state_backend,
+            )
             self._cluster, self._outlets = other._cluster, other._outlets
-        elif how == "rebuild":
+        else:
             cluster.hosts = {place: LevelHost(cluster.plan, *place) for place in cluster.hosts}
             for place, host in cluster.hosts.items():
                 catch_up(host, cluster.stores[place], f"rebuilt {place}")

@@ -6,11 +6,13 @@ import pyarrow as pa
 import pytest
 
 from headwater.clock.timers import EVENT, TimerQueue
+from headwater.state.spread import BY_KEY
+from headwater.state.timers import HeapTimers
 
 
 @pytest.fixture
 def queue() -> TimerQueue:
-    return TimerQueue("step", EVENT, pa.string())
+    return TimerQueue("step", EVENT, pa.string(), BY_KEY, HeapTimers())
 
 
 def fired(queue: TimerQueue, until: int) -> list[tuple[int, Any]]:
@@ -62,14 +64,14 @@ def test_a_timer_set_while_timers_fire_takes_its_turn(queue: TimerQueue) -> None
 
 
 def test_keys_are_never_compared() -> None:
-    queue = TimerQueue("step", EVENT, pa.struct([("a", pa.int64()), ("b", pa.string())]))
+    queue = TimerQueue("step", EVENT, pa.struct([("a", pa.int64()), ("b", pa.string())]), BY_KEY, HeapTimers())
     for key in [(1, None), (1, "x"), None, (None, None)]:
         queue.register(10, key)
     assert [key for _, key in queue.due(10)] == [(1, None), (1, "x"), None, (None, None)]
 
 
 def test_changes_bring_another_queue_to_the_same_state(queue: TimerQueue) -> None:
-    other = TimerQueue("step", EVENT, pa.string())
+    other = TimerQueue("step", EVENT, pa.string(), BY_KEY, HeapTimers())
     queue.register(10, "a")
     queue.register(10, "b")
     queue.register(20, "a")

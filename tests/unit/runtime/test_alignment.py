@@ -170,13 +170,13 @@ def test_whatever_the_rows_an_aligned_run_with_idleness_reads_them_all(splits: A
 def test_the_planner_reads_what_the_driver_wrote(tmp_path: Path) -> None:
     plan = plan_of([rows(0, 10, 1)], strategy=PLAIN.aligned("g", "1 s"))
     file = MarksFile(tmp_path, plan)
-    assert file.read(0) == {}
+    assert file.read(0, {}) == {}
     file.write(3, {"s0": {"0": 7}})
-    assert MarksFile(tmp_path, plan).read(4) == {"s0": {"0": 7}}
-    assert file.read(3) == {}, "of an epoch that this history has not come to"
+    assert MarksFile(tmp_path, plan).read(4, {}) == {"s0": {"0": 7}}
+    assert file.read(3, {}) == {}, "of an epoch that this history has not come to"
     (tmp_path / "marks.json").write_text("{")
     with pytest.raises(hw.JobError, match=r"marks\.json cannot be read"):
-        file.read(4)
+        file.read(4, {})
 
 
 def test_a_job_without_alignment_writes_no_file(tmp_path: Path) -> None:

@@ -59,12 +59,14 @@ def plan_of() -> JobPlan:
     return plan_job(env.graph, PARALLELISM, 128)
 
 
-def payloads_of(plan: JobPlan, number: int, rows: list[Given], chance: random.Random) -> list[list[bytes]]:
+def payloads_of(
+    plan: JobPlan, number: int, rows: list[Given], chance: random.Random, *unaligned_ms: int
+) -> list[list[bytes]]:
     """The payloads of an epoch for each subtask, for each in an order of its own."""
     received: list[list[bytes]] = [[] for _ in range(PARALLELISM)]
     for source in plan.sources():
         outlet = Outlet.behind(plan, source)
-        outlet.begin(EpochFacts(number, 0), f"{source.name}/0")
+        outlet.begin(EpochFacts(number, 0, *unaligned_ms), f"{source.name}/0")
         mine = [(at, row) for name, at, row in rows if name == source.name]
         for part in (mine[:2], mine[2:]):  # several payloads a channel
             table = encode_rows([row for _, row in part], SCHEMA.arrow, "rows")

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +40,7 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
 
 
 def test_one_process_at_a_time_has_the_folder(folder: JobFolder) -> None:
-    with pytest.raises(hw.JobError, match="is in use by another process"):
+    with pytest.raises(hw.JobError, match="is in use by another job of this process"):
         JobFolder(folder.path)
     folder.close()
     JobFolder(folder.path).close()
@@ -76,3 +79,24 @@ def test_a_damaged_note_is_told(folder: JobFolder, content: str) -> None:
     (folder.path / "job.json").write_text(content)
     with pytest.raises(hw.JobError, match=r"job\.json cannot be read"):
         folder.claim(plan_of())
+
+
+def test_a_second_process_is_refused_and_told_which_one_has_the_folder(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from headwater.runtime.folder import JobFolder\n"
+        "held = JobFolder(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        for _ in range(2):  # the first refusal does not hide the owner from the second
+            with pytest.raises(hw.JobError) as caught:
+                JobFolder(tmp_path)
+            assert str(caught.value) == (
+                f"job folder {tmp_path} is in use by another process ({other.pid} on {socket.gethostname()}); "
+                f"stop that job first or use another job_dir"
+            )
+        other.kill()
+        other.communicate()
+    JobFolder(tmp_path).close()

@@ -69,3 +69,15 @@ def test_a_bounded_run_of_endless_input_reads_what_is_there() -> None:
     sink = hw.connectors.memory()
     env.source(hw.connectors.generator(lambda i: (i,), rate=10.0), "n long").sink(sink)
     assert env.run(bounded=True).status().state == "finished"
+
+
+def test_a_local_job_has_no_checkpoints_to_list() -> None:
+    env = hw.Environment("local", engine="local")
+    env.from_rows([(1,)], "n long").sink(hw.connectors.memory())
+    with pytest.raises(hw.JobError, match=r"keeps its state in memory .* run it on Spark with a job_dir"):
+        env.run().checkpoints()
+
+
+def test_too_few_checkpoints_cannot_be_retained() -> None:
+    with pytest.raises(hw.GraphError, match=r"retains at least 2 checkpoints.*got 1; raise checkpoints_retained"):
+        hw.Environment("local", engine="local", checkpoints_retained=1)

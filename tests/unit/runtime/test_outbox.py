@@ -99,6 +99,26 @@ def test_publishing_an_epoch_again_changes_nothing(
     assert len(manifest) == 1
 
 
+def test_an_epoch_that_sinks_have_is_computed_again_without_a_trace(
+    tmp_path: Path, plan: JobPlan, folder: Path, outbox: Outbox
+) -> None:
+    for epoch in (0, 1):
+        outbox.write_manifest(epoch, stage(plan, folder, epoch, "l1-0000", {"sink": [batch(epoch)]}), FACTS)
+        outbox.publish(epoch)
+    outbox.write_manifest(0, stage(plan, folder, 0, "l1-0001", {"sink": [batch(7)]}), FACTS)
+    assert (outbox.pending(), outbox.published, staged_names(tmp_path)) == ([], 1, [])
+    assert published(tmp_path) == [0, 1]
+
+
+def test_an_epoch_is_staged_while_all_its_files_are_there(plan: JobPlan, folder: Path, outbox: Outbox) -> None:
+    files = stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})
+    assert not outbox.is_staged(0)
+    outbox.write_manifest(0, files, FACTS)
+    assert outbox.is_staged(0)
+    Path(files[0].path).unlink()
+    assert not outbox.is_staged(0)
+
+
 def test_a_second_attempt_replaces_the_first(tmp_path: Path, plan: JobPlan, folder: Path, outbox: Outbox) -> None:
     outbox.write_manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]}), FACTS)
     outbox.write_manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(2)]}), FACTS)

@@ -169,11 +169,11 @@ KINDS = [
 KINDS.append(sorted({op.split(".")[0] for op in OPERATIONS}))
 
 
-def payloads_of(plan: JobPlan, number: int, epoch: Epoch) -> list[tuple[int, bytes]]:
+def payloads_of(plan: JobPlan, number: int, epoch: Epoch, *unaligned_ms: int) -> list[tuple[int, bytes]]:
     found = []
     for channel in CHANNELS:
         outlet = Outlet.behind(plan, plan.sources()[0])
-        outlet.begin(EpochFacts(number, epoch.now), f"rows/{channel}")
+        outlet.begin(EpochFacts(number, epoch.now, *unaligned_ms), f"rows/{channel}")
         rows = [(at, row) for origin, at, row in epoch.rows if origin == channel]
         middle = len(rows) // 2
         for half in (rows[:middle], rows[middle:]):  # several payloads a channel

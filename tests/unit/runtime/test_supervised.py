@@ -13,7 +13,10 @@ import pytest
 
 import headwater as hw
 from headwater.connectors.contract import Staged
-from headwater.runtime.supervised import read_reasons
+from headwater.errors import JobError
+from headwater.runtime.checkpoints.listing import Checkpoints
+from headwater.runtime.engine import Settings
+from headwater.runtime.supervised import SupervisedJob, read_reasons
 
 SCHEMA = "user string, at long"
 ROWS = [("abcde"[i % 5], i * 100) for i in range(60)]
@@ -267,3 +270,52 @@ def test_reasons_in_a_job_folder_survive_a_line_that_was_cut_off(tmp_path: Path)
     file.write_text('{"attempt": 2\n')
     with pytest.raises(hw.JobError, match=r"restarts\.jsonl cannot be read"):
         read_reasons(file)
+
+
+def test_a_damaged_job_folder_is_not_tried_again(tmp_path: Path) -> None:
+    """No start mends it."""
+    job = _Failing(tmp_path / "restarts.jsonl", JobError.corrupt("published.json", "it is empty"))
+    job.start()
+    with pytest.raises(hw.JobError, match=r"published\.json cannot be read: it is empty; "):
+        job.wait()
+    assert (job.status().state, job.status().restarts) == ("failed", [])
+
+
+def test_a_reason_that_cannot_be_written_does_not_keep_a_job_from_being_started_again(tmp_path: Path) -> None:
+    """As on a full disk, which may be the reason."""
+    job = _Failing(tmp_path / "missing" / "restarts.jsonl", OSError("no space"))
+    job.start()
+    assert job.wait()
+    assert [reason.message for reason in job.status().restarts] == ["no space"]
+    assert job.status().state == "finished"
+
+
+class _Failing(SupervisedJob):
+    """Fails once."""
+
+    def __init__(self, restarts: Path, error: Exception) -> None:
+        restart = hw.restart.fixed(1, delay="1 ms")
+        settings = Settings(
+            job_dir=None,
+            checkpoint_interval_ms=0,
+            checkpoints_retained=1,
+            max_rows_per_epoch=1,
+            bounded=True,
+            restart=restart,
+        )
+        super().__init__("failing", settings, restarts)
+        self._raised = error
+
+    def _attempt(self, *, again: bool) -> str:
+        if not again:
+            raise self._raised
+        return "finished"
+
+    def checkpoints(self) -> Checkpoints:
+        raise NotImplementedError
+
+    def _save(self, path: Path) -> hw.Savepoint:
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """There is nothing to let go of."""

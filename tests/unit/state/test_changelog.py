@@ -142,6 +142,25 @@ def test_any_turn_of_workers_and_compactions_keeps_the_total(turns: list[tuple[i
         assert copies[worker].number == sum(n for _, n, _ in turns[: number + 1])
 
 
+def test_what_an_epoch_wrote_and_what_a_rebuild_reads_is_told(store: MemoryRecordStore) -> None:
+    copy = Total()
+    head = catch_up(copy, store, "here")
+    assert head is not None
+    copy.add(100)
+    written = append(copy, store, head, "t6")
+    assert written.record == b"delta 100"
+    assert written.stored_bytes == head.base_bytes + head.delta_bytes + len(b"delta 100")
+
+
+def test_a_damaged_record_is_named_with_its_place(store: MemoryRecordStore) -> None:
+    class Reader(Total):
+        def apply(self, record: bytes) -> None:
+            unpack(record)
+
+    with pytest.raises(ChangelogError, match=r"^level 1, subtask 0, record 1: stored state cannot be read: .*rewind"):
+        catch_up(Reader(), store, "level 1, subtask 0")
+
+
 def test_a_record_comes_back() -> None:
     tables = [("one", "a", pa.table({"x": [1, None]})), ("two", "@b", pa.table({"y": [["a"], []]}))]
     record = pack({"one": {"n": [1, 2]}}, tables)
@@ -149,6 +168,13 @@ def test_a_record_comes_back() -> None:
     assert meta == {"one": {"n": [1, 2]}}
     assert list(sections) == tables
     assert pack({"one": {"n": [1, 2]}}, tables) == record
+
+
+def test_a_record_tells_the_bytes_of_each_state() -> None:
+    tables = [("one", "a", pa.table({"x": [1]})), ("one", "b", pa.table({"x": list(range(999))}))]
+    sizes = changelog.sizes(pack({}, tables))
+    assert (set(sizes), set(sizes["one"])) == ({"one"}, {"a", "b"})
+    assert 0 < sizes["one"]["a"] < sizes["one"]["b"] < len(pack({}, tables))
 
 
 def test_a_record_without_sections_is_small() -> None:

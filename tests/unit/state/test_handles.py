@@ -8,7 +8,9 @@ import pytest
 import headwater as hw
 from headwater.descriptors import StateDeclaration, declared_states
 from headwater.schema import parse_type
-from headwater.state.memory import Cursor, open_states
+from headwater.state.backend import StateBackend
+from headwater.state.handles import open_states
+from headwater.state.memory import MEMORY, Cursor
 
 
 class Sum(hw.AggregateFunction[int, list[int], int]):
@@ -26,20 +28,22 @@ class Sum(hw.AggregateFunction[int, list[int], int]):
 class Opened:
     """One state of a step keyed by a string, with the current key at will."""
 
-    def __init__(self, declaration: StateDeclaration, key_type: str = "string") -> None:
+    def __init__(
+        self, declaration: StateDeclaration, key_type: str = "string", *, backend: StateBackend = MEMORY
+    ) -> None:
         declaration.name = declaration.name or "it"
         self._cursor = Cursor()
-        self._entries, tables = open_states([declaration], "step", parse_type(key_type), self._cursor)
+        self.entries, tables = open_states([declaration], "step", parse_type(key_type), self._cursor, backend=backend)
         self.table: Any = tables[declaration.name]
 
     def __getitem__(self, key: Any) -> Any:
         """The handle, for a key."""
-        self._cursor.entry = self._entries.entry(key)
+        self._cursor.entry = self.entries.entry(key)
         return self.table
 
 
-def test_a_value_belongs_to_its_key() -> None:
-    state = Opened(hw.ValueState("bigint"))
+def test_a_value_belongs_to_its_key(backend: StateBackend) -> None:
+    state = Opened(hw.ValueState("bigint"), backend=backend)
     state["a"].set(1)
     state["b"].set(2)
     assert (state["a"].get(), state["b"].get(), state["c"].get()) == (1, 2, None)
@@ -47,8 +51,8 @@ def test_a_value_belongs_to_its_key() -> None:
     assert (state["a"].get(), state["b"].get()) == (None, 2)
 
 
-def test_a_default_is_given_until_a_value_is_set_and_after_it_is_gone() -> None:
-    state = Opened(hw.ValueState("bigint", default=7))
+def test_a_default_is_given_until_a_value_is_set_and_after_it_is_gone(backend: StateBackend) -> None:
+    state = Opened(hw.ValueState("bigint", default=7), backend=backend)
     assert state["a"].get() == 7
     state["a"].set(0)
     assert state["a"].get() == 0
@@ -62,8 +66,8 @@ def test_a_default_must_fit() -> None:
         hw.ValueState("bigint", default="x")
 
 
-def test_a_mutable_default_is_copied() -> None:
-    state = Opened(hw.ValueState("array<int>", default=[1]))
+def test_a_mutable_default_is_copied(backend: StateBackend) -> None:
+    state = Opened(hw.ValueState("array<int>", default=[1]), backend=backend)
     state["a"].get().append(2)
     assert state["a"].get() == [1]
 
@@ -71,8 +75,8 @@ def test_a_mutable_default_is_copied() -> None:
 @pytest.mark.parametrize(
     ("ddl", "value"), [("array<int>", [1]), ("map<string,int>", {"a": 1}), ("struct<a:array<int>>", {"a": [1]})]
 )
-def test_what_goes_in_and_out_of_nested_state_is_a_copy(ddl: str, value: Any) -> None:
-    state = Opened(hw.ValueState(ddl))
+def test_what_goes_in_and_out_of_nested_state_is_a_copy(backend: StateBackend, ddl: str, value: Any) -> None:
+    state = Opened(hw.ValueState(ddl), backend=backend)
     state["k"].set(value)
     before = state["k"].get()
     for thing in (value, state["k"].get()):
@@ -82,13 +86,13 @@ def test_what_goes_in_and_out_of_nested_state_is_a_copy(ddl: str, value: Any) ->
     assert state["k"].get() == before
 
 
-def test_values_of_lists_and_maps_are_copies() -> None:
-    listed = Opened(hw.ListState("array<int>"))
+def test_values_of_lists_and_maps_are_copies(backend: StateBackend) -> None:
+    listed = Opened(hw.ListState("array<int>"), backend=backend)
     listed["k"].add([1])
     listed["k"].get()[0].append(2)
     listed["k"].get().append([3])
     assert listed["k"].get() == [[1]]
-    mapped = Opened(hw.MapState("string", "array<int>"))
+    mapped = Opened(hw.MapState("string", "array<int>"), backend=backend)
     mapped["k"].put("x", [1])
     mapped["k"].get("x").append(2)
     mapped["k"].items()[0][1].append(2)
@@ -96,8 +100,8 @@ def test_values_of_lists_and_maps_are_copies() -> None:
     assert mapped["k"].get("x") == [1]
 
 
-def test_a_list_keeps_order_and_duplicates() -> None:
-    state = Opened(hw.ListState("bigint"))
+def test_a_list_keeps_order_and_duplicates(backend: StateBackend) -> None:
+    state = Opened(hw.ListState("bigint"), backend=backend)
     state["a"].add(2)
     state["a"].add_all([1, 2])
     state["a"].add_all([])
@@ -109,15 +113,15 @@ def test_a_list_keeps_order_and_duplicates() -> None:
     assert state["a"].get() == []
 
 
-def test_a_list_can_be_updated_with_what_it_holds() -> None:
-    state = Opened(hw.ListState("bigint"))
+def test_a_list_can_be_updated_with_what_it_holds(backend: StateBackend) -> None:
+    state = Opened(hw.ListState("bigint"), backend=backend)
     state["a"].add_all([3, 1, 2])
     state["a"].update(sorted(state["a"].get()))
     assert state["a"].get() == [1, 2, 3]
 
 
-def test_a_map_works_like_a_dictionary() -> None:
-    state = Opened(hw.MapState("string", "bigint"))
+def test_a_map_works_like_a_dictionary(backend: StateBackend) -> None:
+    state = Opened(hw.MapState("string", "bigint"), backend=backend)
     handle = state["a"]
     assert handle.is_empty()
     handle.put("x", 1)
@@ -137,8 +141,8 @@ def test_a_map_works_like_a_dictionary() -> None:
     assert state["b"].items() == []
 
 
-def test_a_map_can_be_changed_while_it_is_walked() -> None:
-    handle = Opened(hw.MapState("int", "int"))["a"]
+def test_a_map_can_be_changed_while_it_is_walked(backend: StateBackend) -> None:
+    handle = Opened(hw.MapState("int", "int"), backend=backend)["a"]
     handle.put_all({1: 1, 2: 2, 3: 3})
     for entry in handle:
         handle.remove(entry)
@@ -154,8 +158,8 @@ def test_a_map_can_be_changed_while_it_is_walked() -> None:
         ("decimal(10,2)", 1),
     ],
 )
-def test_a_map_finds_an_entry_by_what_it_was_put_with(ddl: str, entry: Any) -> None:
-    handle = Opened(hw.MapState(ddl, "int"))["a"]
+def test_a_map_finds_an_entry_by_what_it_was_put_with(backend: StateBackend, ddl: str, entry: Any) -> None:
+    handle = Opened(hw.MapState(ddl, "int"), backend=backend)["a"]
     handle.put(entry, 5)
     assert handle.get(entry) == 5
     assert handle.contains(entry)
@@ -164,8 +168,8 @@ def test_a_map_finds_an_entry_by_what_it_was_put_with(ddl: str, entry: Any) -> N
     assert handle.is_empty()
 
 
-def test_reducing_state_combines() -> None:
-    state = Opened(hw.ReducingState("array<int>", reduce=lambda kept, new: kept + new))
+def test_reducing_state_combines(backend: StateBackend) -> None:
+    state = Opened(hw.ReducingState("array<int>", reduce=lambda kept, new: kept + new), backend=backend)
     assert state["a"].get() is None
     state["a"].add([1])
     state["a"].add([2])
@@ -175,8 +179,8 @@ def test_reducing_state_combines() -> None:
     assert state["a"].get() is None
 
 
-def test_aggregating_state_keeps_the_accumulator_and_gives_the_result() -> None:
-    state = Opened(hw.AggregatingState("array<bigint>", aggregate=Sum()))
+def test_aggregating_state_keeps_the_accumulator_and_gives_the_result(backend: StateBackend) -> None:
+    state = Opened(hw.AggregatingState("array<bigint>", aggregate=Sum()), backend=backend)
     assert state["a"].get() is None
     for n in (1, 2, 3):
         state["a"].add(n)
@@ -203,23 +207,25 @@ def test_aggregating_state_keeps_the_accumulator_and_gives_the_result() -> None:
         (hw.ValueState("decimal(5,2)"), lambda h: h.set(1.5), "expected Decimal, got float"),
     ],
 )
-def test_a_value_that_does_not_fit_is_named_with_step_state_and_key(declaration: Any, act: Any, why: str) -> None:
-    state = Opened(declaration)
+def test_a_value_that_does_not_fit_is_named_with_step_state_and_key(
+    backend: StateBackend, declaration: Any, act: Any, why: str
+) -> None:
+    state = Opened(declaration, backend=backend)
     with pytest.raises(hw.StateError, match=r"step 'step', state 'it', key 'a': value ") as refused:
         act(state["a"])
     assert why in str(refused.value)
     assert state.table.changes() is None
 
 
-def test_an_int_of_more_than_64_bits_is_refused_at_the_latest_when_it_would_be_stored() -> None:
-    state = Opened(hw.ValueState("bigint"))
+def test_an_int_of_more_than_64_bits_is_refused_at_the_latest_when_it_would_be_stored(backend: StateBackend) -> None:
+    state = Opened(hw.ValueState("bigint"), backend=backend)
     state["a"].set(1 << 63)
     with pytest.raises(hw.RowError, match=r"state 'it'.*9223372036854775808 does not fit int64: does not fit 64 bits"):
         state.table.changes()
 
 
-def test_an_int_is_kept_as_a_double_where_doubles_are_declared() -> None:
-    state = Opened(hw.ValueState("double"))
+def test_an_int_is_kept_as_a_double_where_doubles_are_declared(backend: StateBackend) -> None:
+    state = Opened(hw.ValueState("double"), backend=backend)
     state["a"].set(1)
     assert isinstance(state["a"].get(), float)
 
@@ -300,8 +306,11 @@ KEYS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("ddl", "keys"), KEYS)
-def test_a_dump_is_the_same_in_whatever_order_keys_came(ddl: str, keys: list[Any]) -> None:
-    forward, backward = Opened(hw.ValueState("int"), ddl), Opened(hw.ValueState("int"), ddl)
+def test_a_dump_is_the_same_in_whatever_order_keys_came(backend: StateBackend, ddl: str, keys: list[Any]) -> None:
+    forward, backward = (
+        Opened(hw.ValueState("int"), ddl, backend=backend),
+        Opened(hw.ValueState("int"), ddl, backend=backend),
+    )
     for number, key in enumerate(keys):
         forward[key].set(number)
     for number, key in reversed(list(enumerate(keys))):
@@ -310,8 +319,8 @@ def test_a_dump_is_the_same_in_whatever_order_keys_came(ddl: str, keys: list[Any
     assert len(forward.table.dump()) == len(keys)
 
 
-def test_changes_tell_what_changed_since_they_were_last_told() -> None:
-    state = Opened(hw.ValueState("int"))
+def test_changes_tell_what_changed_since_they_were_last_told(backend: StateBackend) -> None:
+    state = Opened(hw.ValueState("int"), backend=backend)
     state["a"].set(1)
     state["b"].set(2)
     assert [(r["op"], r["key"], r["value"]) for r in state.table.changes().to_pylist()] == [(0, "a", 1), (0, "b", 2)]
@@ -323,16 +332,16 @@ def test_changes_tell_what_changed_since_they_were_last_told() -> None:
     assert len(state.table) == 1
 
 
-def test_appending_to_a_list_tells_only_what_was_appended() -> None:
-    state = Opened(hw.ListState("int"))
+def test_appending_to_a_list_tells_only_what_was_appended(backend: StateBackend) -> None:
+    state = Opened(hw.ListState("int"), backend=backend)
     state["a"].add_all(range(100))
     assert len(state.table.changes()) == 100
     state["a"].add(7)
     assert state.table.changes().to_pylist() == [{"op": 0, "key": "a", "index": 100, "value": 7}]
 
 
-def test_changing_a_map_entry_tells_only_that_entry() -> None:
-    state = Opened(hw.MapState("int", "int"))
+def test_changing_a_map_entry_tells_only_that_entry(backend: StateBackend) -> None:
+    state = Opened(hw.MapState("int", "int"), backend=backend)
     state["a"].put_all({n: n for n in range(100)})
     assert len(state.table.changes()) == 100
     state["a"].put(5, 0)
@@ -342,8 +351,8 @@ def test_changing_a_map_entry_tells_only_that_entry() -> None:
 
 
 @pytest.mark.parametrize("declaration", [hw.ListState("int"), hw.MapState("int", "int")])
-def test_what_came_and_went_between_two_deltas_leaves_nothing_behind(declaration: Any) -> None:
-    state = Opened(declaration)
+def test_what_came_and_went_between_two_deltas_leaves_nothing_behind(backend: StateBackend, declaration: Any) -> None:
+    state = Opened(declaration, backend=backend)
     for _ in range(2):
         handle = state["a"]
         handle.add(1) if declaration.kind == "list" else handle.put(1, 1)
@@ -358,9 +367,9 @@ def test_a_key_without_state_takes_no_room() -> None:
     state = Opened(hw.ValueState("int"))
     for key in "abc":
         assert state[key].get() is None
-    assert state._entries.entries == {}
+    assert state.entries.entries == {}
     state["a"].set(1)
     state.table.changes()
     state["a"].clear()
     state.table.changes()
-    assert (state._entries.entries, len(state.table)) == ({}, 0)
+    assert (state.entries.entries, len(state.table)) == ({}, 0)

@@ -12,7 +12,10 @@ import pytest
 import headwater as hw
 from headwater.clock.timers import EVENT, TimerQueue
 from headwater.schema import parse_type
-from headwater.state.memory import Cursor, open_states
+from headwater.state.backend import StateBackend
+from headwater.state.handles import open_states
+from headwater.state.memory import Cursor
+from headwater.state.spread import BY_KEY
 
 Act = Callable[[Any], None]
 
@@ -34,13 +37,13 @@ TIMERS: list[Act] = [
 ]
 
 
-def opened(declaration: Any) -> Callable[[], tuple[Any, Any]]:
+def opened(declaration: Any) -> Callable[[StateBackend], tuple[Any, Any]]:
     """Makes copies of a state: the table, and the handle at one key."""
 
-    def make() -> tuple[Any, Any]:
+    def make(backend: StateBackend) -> tuple[Any, Any]:
         declaration.name = "it"
         cursor = Cursor()
-        entries, tables = open_states([declaration], "step", parse_type("string"), cursor)
+        entries, tables = open_states([declaration], "step", parse_type("string"), cursor, backend=backend)
 
         class Handle:
             def __getattr__(self, name: str) -> Any:
@@ -52,8 +55,8 @@ def opened(declaration: Any) -> Callable[[], tuple[Any, Any]]:
     return make
 
 
-def timers() -> tuple[Any, Any]:
-    queue = TimerQueue("step", EVENT, pa.string())
+def timers(backend: StateBackend) -> tuple[Any, Any]:
+    queue = TimerQueue("step", EVENT, pa.string(), BY_KEY, backend.timers(pa.string()))
     return queue, queue
 
 
@@ -62,7 +65,7 @@ def bring(table: Any, changes: pa.Table | None) -> None:
         table.apply(changes)
 
 
-KINDS: dict[str, tuple[Callable[[], tuple[Any, Any]], list[Act], Callable[[Any], Any]]] = {
+KINDS: dict[str, tuple[Callable[[StateBackend], tuple[Any, Any]], list[Act], Callable[[Any], Any]]] = {
     "map": (opened(hw.MapState("string", "int")), MAP, lambda h: h.items()),
     "list": (opened(hw.ListState("int")), LIST, lambda h: h.get()),
     "value": (opened(hw.ValueState("int")), VALUE, lambda h: h.get()),
@@ -73,11 +76,11 @@ STORED = [(), (0,), (0, 1)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_copy_brought_up_to_date_shows_tells_and_dumps_the_same(kind: str) -> None:
+def test_a_copy_brought_up_to_date_shows_tells_and_dumps_the_same(backend: StateBackend, kind: str) -> None:
     make, acts, show = KINDS[kind]
     for stored, sequence in product(STORED, product(range(len(acts)), repeat=4)):
-        table, handle = make()
-        other, other_handle = make()
+        table, handle = make(backend)
+        other, other_handle = make(backend)
         for epoch in (stored, sequence):
             for act in epoch:
                 acts[act](handle)

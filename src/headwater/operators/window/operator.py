@@ -29,7 +29,8 @@ from headwater.operators.window.scope import Scope, key_spread, scope_of, scope_
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
 from headwater.rows import Row
-from headwater.state.memory import Cursor, open_states
+from headwater.state.handles import open_states
+from headwater.state.memory import Cursor
 from headwater.state.table import StateTable
 from headwater.triggers import TriggerResult
 from headwater.windows import Window

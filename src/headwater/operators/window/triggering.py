@@ -10,7 +10,8 @@ from headwater.descriptors import StateDeclaration
 from headwater.graph.nodes import WindowNode
 from headwater.operators.timers import StepTimers
 from headwater.operators.window.scope import Scope, scope_spread
-from headwater.state.memory import Cursor, KeyTable, open_states
+from headwater.state.handles import open_states
+from headwater.state.memory import Cursor, KeyTable
 from headwater.triggers import Trigger, TriggerContext
 from headwater.windows import Window
 

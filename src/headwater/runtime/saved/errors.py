@@ -42,7 +42,10 @@ class SavepointError(HeadwaterError):
 
     @classmethod
     def taken(cls, path: Path) -> SavepointError:
-        return cls(f"{path} is there already and not empty; a savepoint needs a folder of its own: choose another path")
+        return cls(
+            f"{path} is there already and not empty; a savepoint needs a folder of its own: choose another path, or remove "
+            f"what is there, if it is a savepoint that was not completed and nobody writes it"
+        )
 
     @classmethod
     def failed(cls, path: Path, why: str) -> SavepointError:

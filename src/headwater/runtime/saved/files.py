@@ -20,13 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headwater.durable import sync_folder, write_atomically
-from headwater.errors import HeadwaterError
 from headwater.runtime.saved.errors import SavepointError
 from headwater.state.spread import Spread
 from headwater.state.table import PUT
 
 FORMAT = 1
 DESCRIPTION = "savepoint.json"
+_BEGUN = "incomplete"
+"""The file in a folder that a savepoint is being written to."""
 GROUP, SUBTASK = "@key_group", "@subtask"
 """The columns of a saved table besides those of the state: where a row belongs, and which subtask had it."""
 _OPS = ("op", "@op")
@@ -142,7 +143,7 @@ class Savepoint:
 
     def copy(self, file: SavedFile, folder: Path) -> SavedFile:
         """Put a file into the folder of another savepoint."""
-        _write(folder / file.path, self._content(file))
+        _write(folder, Path(file.path), self._content(file))
         return file
 
     def _content(self, file: SavedFile) -> pa.Buffer:
@@ -169,14 +170,19 @@ def write_table(folder: Path, place: Place, table: pa.Table, spread: Spread, gro
     content = sink.getvalue()
     digest = hashlib.sha256(content).hexdigest()
     relative = Path("state") / _name(uid) / _name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
-    _write(folder / relative, content)
+    _write(folder, relative, content)
     bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
     return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds, spread.key)
 
 
-def _write(path: Path, content: pa.Buffer) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
+def _write(folder: Path, relative: Path, content: pa.Buffer) -> None:
+    path = folder / relative
+    try:
+        for parent in reversed(relative.parents[:-1]):  # not the folder itself: who removed it has given it up
+            (folder / parent).mkdir(exist_ok=True)
+        write_atomically(path, content)
+    except OSError as error:
+        raise SavepointError.failed(folder, f"{path}: {error}") from None
 
 
 def entries_of(table: pa.Table) -> pa.Table:
@@ -205,43 +211,56 @@ def state_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([column for column in schema if column.name not in _OPS])
 
 
+def free_folder(path: Path) -> Path:
+    """A path at which a savepoint can be taken: nothing is there, or an empty folder."""
+    path = path.absolute()
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise SavepointError.taken(path)
+    return path
+
+
 def complete(folder: Path, description: Description) -> Savepoint:
-    """Write the description, which makes the savepoint complete, and drop what it does not name."""
+    """Drop what the description does not name, and write it, which makes the savepoint complete."""
     content = asdict(description)
     named = {
         folder / file.path for step in description.steps.values() for files in step.states.values() for file in files
     }
-    for path in sorted(folder.rglob("*.parquet")):
-        if path not in named:
+    below = sorted(folder.rglob("*"))
+    for path in below:
+        if path.is_file() and path not in named and path.name != _BEGUN:
             path.unlink()
-    for below in [*(path for path in folder.rglob("*") if path.is_dir()), folder]:
-        sync_folder(below)
+    for path in [*(path for path in below if path.is_dir()), folder]:
+        sync_folder(path)
     envelope = {"format": FORMAT, "sha256": _digest_of(content), "content": content}
     write_atomically(folder / DESCRIPTION, json.dumps(envelope, indent=1, sort_keys=True).encode())
+    (folder / _BEGUN).unlink(missing_ok=True)
     return Savepoint.open(folder)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
     """A new folder to write a savepoint into; when that fails, nothing is left behind that looks like one."""
-    folder = new_folder(path)
+    folder = _new_folder(path)
     try:
         yield folder
-    except (OSError, pa.ArrowException) as error:
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise SavepointError.failed(folder, str(error)) from None
-    except HeadwaterError:
-        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError | pa.ArrowException):
+            raise SavepointError.failed(folder, str(error)) from None
         raise
 
 
-def new_folder(path: Path) -> Path:
-    """An empty folder for a savepoint."""
-    path = path.absolute()
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise SavepointError.taken(path)
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+def _new_folder(path: Path) -> Path:
+    """A folder for a savepoint that nobody else begins; until it is complete, a file in it says that it is not."""
+    folder = free_folder(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _BEGUN).touch(exist_ok=False)
+    except FileExistsError:
+        raise SavepointError.taken(folder) from None
+    except OSError as error:
+        raise SavepointError.failed(folder, str(error)) from None
+    return folder
 
 
 def file_from_json(content: dict[str, Any]) -> SavedFile:

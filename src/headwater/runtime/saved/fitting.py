@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
+from headwater.runtime.inflight import InFlight
 from headwater.runtime.saved.dealing import StateOf
 from headwater.runtime.saved.errors import Impossible, SavepointError
 from headwater.runtime.saved.evolution import Evolution
@@ -98,7 +99,7 @@ class Program:
         """By step, the facts besides its tables, at first."""
         for level in range(1, plan.depth + 1):
             host = LevelHost(plan, level, 0)
-            self.tables.update(host.tables())
+            self.tables.update({place: t for place, t in host.tables().items() if not isinstance(t, InFlight)})
             self.metas.update({uid: operator.meta() for uid, operator in host.operators().items()})
         self.kept = plan.kept_by_step()
         self.sources = [plan.graph.uid(node) for node in plan.sources()]

@@ -48,6 +48,10 @@ class Origin:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def is_same(self, other: Origin) -> bool:
+        """Whether both begin with the same, wherever it is kept."""
+        return (self.digest, self.renaming) == (other.digest, other.renaming)
+
     def savepoint(self) -> Savepoint:
         """The savepoint, opened once in this process; refuses another one in its place."""
         return _opened(self.path, self.digest)

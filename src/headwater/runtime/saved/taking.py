@@ -10,6 +10,8 @@ from typing import Any
 from headwater.graph.describe import describe
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
+from headwater.runtime.inflight import InFlight
+from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import (
     Description,
     SavedFile,
@@ -20,6 +22,7 @@ from headwater.runtime.saved.files import (
     write_table,
     writing,
 )
+from headwater.runtime.steps import OnSavepointStep, SavepointStep, ignore_savepoint_steps
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,9 @@ def write_part(host: LevelHost, plan: JobPlan, subtask: int, folder: Path) -> Pa
     """Write the state of a host, which is not one that an epoch runs on. The first subtask shows what else there could be."""
     files = []
     for (uid, state), table in host.tables().items():
+        if isinstance(table, InFlight):
+            table.check_nothing_waits()
+            continue
         if len(dump := table.dump()) or subtask == 0:
             file = write_table(folder, (uid, state, subtask), dump, table.spread, plan.groups)
             files.append((uid, state, file))
@@ -60,11 +66,21 @@ class Epoch:
     offset: dict[str, Any]
 
 
-def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]]) -> Savepoint:
+def take(
+    path: Path,
+    what: Epoch,
+    write_parts: Callable[[Path], Iterable[Part]],
+    on_step: OnSavepointStep = ignore_savepoint_steps,
+) -> Savepoint:
     """Write a savepoint into a new folder."""
+    plan = what.plan
     with writing(path) as folder:
-        parts = list(write_parts(folder))
-        plan = what.plan
+        on_step(SavepointStep.BEGUN, what.epoch)
+        parts = []
+        for part in write_parts(folder):
+            parts.append(part)
+            on_step(SavepointStep.WRITING, what.epoch)
+        on_step(SavepointStep.WRITTEN, what.epoch)
         description = Description(
             plan.graph.name,
             what.job_id,
@@ -73,17 +89,23 @@ def take(path: Path, what: Epoch, write_parts: Callable[[Path], Iterable[Part]])
             plan.groups,
             what.offset,
             describe(plan.graph),
-            _steps(plan, parts),
+            _steps(folder, plan, parts),
         )
-        return complete(folder, description)
+        savepoint = complete(folder, description)
+    on_step(SavepointStep.COMPLETE, what.epoch)
+    return savepoint
 
 
-def _steps(plan: JobPlan, parts: list[Part]) -> dict[str, SavedStep]:
-    """What all subtasks wrote, by step."""
+def _steps(folder: Path, plan: JobPlan, parts: list[Part]) -> dict[str, SavedStep]:
+    """What all subtasks wrote, by step; refuses when one is missing."""
     steps = {uid: SavedStep(words, [], {}) for uid, words in plan.kept_by_step().items()}
     for part in sorted(parts, key=lambda part: part.subtask):
         for uid, meta in part.metas.items():
             steps[uid].metas.append(meta)
         for uid, state, file in part.files:
             steps[uid].states.setdefault(state, []).append(file)
+    for uid, step in steps.items():
+        if len(step.metas) != plan.parallelism:
+            found = f"step {uid!r} has the state of {len(step.metas)} of {plan.parallelism} subtasks"
+            raise SavepointError.failed(folder, found)
     return steps

@@ -1,0 +1,40 @@
+"""A new job from a checkpoint of another job folder: the checkpoint becomes a savepoint inside the new folder."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+
+from pyspark.sql import SparkSession
+
+from headwater.errors import JobError
+from headwater.plan.levels import JobPlan, plan_job
+from headwater.runtime.checkpoints.listing import Checkpoint
+from headwater.runtime.checkpoints.note import JobNote
+from headwater.runtime.folder import CHECKPOINT, JobFolder, differences, shape_of
+from headwater.runtime.saved.files import DESCRIPTION, Savepoint
+from headwater.runtime.saved.origin import Origin
+from headwater.runtime.saved.renaming import Renaming
+from headwater.runtime.saved.taking import Epoch, take
+from headwater.spark.shipped import ShippedJob
+from headwater.spark.stored import StoredEpoch
+
+
+def origin_of(checkpoint: Checkpoint, plan: JobPlan, folder: JobFolder, spark: SparkSession) -> Origin:
+    """Where the job in `folder` goes on from. The program must be the one that wrote the checkpoint, at any parallelism."""
+    path = folder.path / "origin"
+    if folder.is_claimed() and (path / DESCRIPTION).exists():  # a start that is made again
+        return Origin.of(Savepoint.open(path), Renaming())
+    shutil.rmtree(path, ignore_errors=True)
+    note = JobNote.read(checkpoint.job_dir)
+    before = plan_job(plan.graph, note.parallelism, note.key_groups, plan.state_backend)
+    found = differences(note.shape, shape_of(before))
+    if found:
+        raise JobError.other_program(str(checkpoint.job_dir), found)
+    stored = StoredEpoch(spark, checkpoint.job_dir / CHECKPOINT, checkpoint.epoch - note.first_epoch)
+    shipped = ShippedJob.of(before, folder, uuid.uuid4().hex)
+    try:
+        what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset())
+        return Origin.of(take(path, what, lambda into: stored.write_parts(shipped, into)), Renaming())
+    finally:
+        shipped.remove()

@@ -1,0 +1,28 @@
+"""The contract of state backends: where the working state of a keyed step lives.
+
+What is stored for recovery is the changelog, which is the same whatever the backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from headwater.descriptors import StateDeclaration
+from headwater.state.memory import KeyTable
+from headwater.state.timers import Timers
+
+
+class StateBackend(Protocol):
+    """Keeps the working state of one step on one subtask."""
+
+    def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
+        """A table for the entries of declared states."""
+
+    def timers(self, key: pa.DataType) -> Timers:
+        """What holds timers of keys."""
+
+    def close(self) -> None:
+        """Give everything up; nothing is left behind."""

@@ -1,0 +1,126 @@
+"""Timers on disk: the nearest ones are in memory, the others in RocksDB in the order in which they fire."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.state.codec import key_codec
+from headwater.state.rocks import RocksStore
+from headwater.state.timers import HeapTimers, TimerKey
+
+HELD_TIMERS = 100_000
+"""So many may be in memory; at about 300 bytes each."""
+_PAGE = 4096
+"""How many are fetched from disk at a time."""
+_BIAS = 1 << 63
+_PLACE = struct.Struct(">QQ")
+_TIME = struct.Struct(">Q")
+_NUMBER = struct.Struct("<Q")
+_NOWHERE = (1 << 64, 0)
+
+
+class DiskTimers:
+    """A timer is either in memory or on disk. There it has two rows: one by time and number, one by key and time."""
+
+    def __init__(self, store: RocksStore, prefix: bytes, key: pa.DataType) -> None:
+        self._store, self._codec = store, key_codec(key)
+        self._by_time, self._by_key = prefix + b"t", prefix + b"k"
+        self._near = HeapTimers()
+        self._far = 0
+        self._far_from = _NOWHERE
+        """No timer on disk comes before this time and number."""
+
+    def __len__(self) -> int:
+        return len(self._near) + self._far
+
+    def __contains__(self, timer: object) -> bool:
+        return timer in self._near or self._far_number(timer) is not None
+
+    def __setitem__(self, timer: TimerKey, number: int) -> None:
+        self._near[timer] = number
+        if len(self._near) > HELD_TIMERS:
+            self._move_far()
+
+    def pop(self, timer: TimerKey, default: None) -> int | None:
+        number = self._near.pop(timer, None)
+        if number is None and (number := self._far_number(timer)) is not None:
+            self._remove_far([(timer, number)])
+        return number
+
+    def items(self) -> Iterator[tuple[TimerKey, int]]:
+        yield from self._near.items()
+        if self._far:
+            yield from self._scan()
+
+    def due(self, until: int) -> Iterator[TimerKey]:
+        end: tuple[int, ...] = (until + 1,)
+        while True:
+            bound = min(end, self._far_from)
+            if (timer := self._near.take_before(bound)) is not None:
+                yield timer
+            elif bound == end:
+                return
+            else:
+                self._fetch(until)
+
+    def clear(self) -> None:
+        self._near.clear()
+        if self._far:
+            self._store.remove(self._by_time)
+            self._store.remove(self._by_key)
+        self._far, self._far_from = 0, _NOWHERE
+
+    def _far_number(self, timer: Any) -> int | None:
+        raw = self._store.get(self._by_key + self._key_row(timer)) if self._far else None
+        return None if raw is None else int(_NUMBER.unpack(raw)[0])
+
+    def _key_row(self, timer: TimerKey) -> bytes:
+        return self._codec.encode(timer[1]) + _TIME.pack(timer[0] + _BIAS)
+
+    def _time_row(self, timer: TimerKey, number: int) -> bytes:
+        return _PLACE.pack(timer[0] + _BIAS, number)
+
+    def _move_far(self) -> None:
+        """Let the later half go to disk."""
+        timers = sorted(self._near.items(), key=lambda item: (item[0][0], item[1]))
+        cut = len(timers) // 2
+        batch = self._store.batch()
+        for timer, number in timers[cut:]:
+            batch.put(self._by_time + self._time_row(timer, number), self._codec.encode(timer[1]))
+            batch.put(self._by_key + self._key_row(timer), _NUMBER.pack(number))
+        self._store.write(batch)
+        self._near = HeapTimers()
+        for timer, number in timers[:cut]:
+            self._near[timer] = number
+        self._far += len(timers) - cut
+        first, number = timers[cut]
+        self._far_from = min(self._far_from, (first[0], number))
+
+    def _fetch(self, until: int) -> None:
+        """Bring the next ones set for `until` or before into memory."""
+        page = [(timer, number) for timer, number in islice(self._scan(), _PAGE) if timer[0] <= until]
+        self._remove_far(page)
+        for timer, number in page:
+            self._near[timer] = number
+        last, number = page[-1] if page else ((until + 1, None), -1)
+        self._far_from = (last[0], number + 1) if self._far else _NOWHERE
+
+    def _scan(self) -> Iterator[tuple[TimerKey, int]]:
+        """The timers on disk in the order of firing."""
+        start = _PLACE.pack(self._far_from[0] + _BIAS, self._far_from[1])
+        for place, key in self._store.scan(self._by_time, start):
+            timestamp, number = _PLACE.unpack(place)
+            yield (timestamp - _BIAS, self._codec.decode(key)), number
+
+    def _remove_far(self, timers: list[tuple[TimerKey, int]]) -> None:
+        batch = self._store.batch()
+        for timer, number in timers:
+            batch.delete(self._by_time + self._time_row(timer, number))
+            batch.delete(self._by_key + self._key_row(timer))
+        self._store.write(batch)
+        self._far -= len(timers)

@@ -1,0 +1,47 @@
+"""Opens the states that a step declares: the handles that functions hold, over entries that a backend keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.descriptors import StateDeclaration
+from headwater.rows import is_mutable
+from headwater.state.backend import StateBackend
+from headwater.state.list_handle import ListHandle
+from headwater.state.map_handle import MapHandle
+from headwater.state.memory import MEMORY, Cursor, KeyTable
+from headwater.state.spread import BY_KEY, Spread
+from headwater.state.table import KeyedLayout, StateTable
+from headwater.state.value_handles import AggregatingHandle, CopiedValueHandle, ReducingHandle, ValueHandle
+
+_HANDLES: dict[str, Callable[[Any, KeyTable, int, Cursor, KeyedLayout], StateTable]] = {
+    "value": lambda declaration, *place: (CopiedValueHandle if is_mutable(declaration.type) else ValueHandle)(
+        declaration, *place
+    ),
+    "list": ListHandle,
+    "map": MapHandle,
+    "reducing": ReducingHandle,
+    "aggregating": AggregatingHandle,
+}
+
+
+def open_states(
+    declarations: Iterable[StateDeclaration],
+    step: str,
+    key: pa.DataType,
+    cursor: Cursor,
+    spread: Spread = BY_KEY,
+    *,
+    backend: StateBackend = MEMORY,
+) -> tuple[KeyTable, dict[str, StateTable]]:
+    """The entries of a step, and the handle of each declared state by name."""
+    declarations = list(declarations)
+    table = backend.table(declarations, key)
+    handles = {}
+    for index, declaration in enumerate(declarations):
+        layout = KeyedLayout(step, declaration.name, key, declaration.columns(), spread)
+        handles[declaration.name] = _HANDLES[declaration.kind](declaration, table, index, cursor, layout)
+    return table, handles

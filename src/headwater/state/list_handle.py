@@ -1,0 +1,107 @@
+"""The handle of list state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.descriptors import ListState
+from headwater.rows import converter, is_mutable
+from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
+from headwater.state.slot import Slot
+from headwater.state.table import CLEAR, PUT, KeyedLayout
+
+
+class ListHandle(Slot):
+    """List state. The changelog has a row per element, so that appending writes what was appended."""
+
+    def __init__(
+        self, declaration: ListState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+    ) -> None:
+        super().__init__(table, index, cursor, layout)
+        self._convert = converter(declaration.type)
+        self._is_mutable = is_mutable(declaration.type)
+        self._stored: dict[Any, int] = {}
+        """For each key written in this epoch, how many of its elements the changelog already has."""
+        self._replaced: dict[Any, None] = {}
+        """The keys whose stored elements are void."""
+
+    def get(self) -> list[Any]:
+        values = self._cursor.entry[self._value] or ()
+        return [self._convert(v) for v in values] if self._is_mutable else list(values)
+
+    def add(self, value: Any) -> None:
+        self.add_all((value,))
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        good = [self._converted(self._convert, value) for value in values]
+        if not good:
+            return
+        entry = self._cursor.entry
+        kept = entry[self._value]
+        self._note(entry, 0 if kept is None else len(kept))
+        self._append(entry, good)
+
+    def update(self, values: Iterable[Any]) -> None:
+        values = list(values)
+        self.clear()
+        self.add_all(values)
+
+    def clear(self) -> None:
+        entry = self._cursor.entry
+        if entry[self._value] is not None:
+            self._note(entry, 0)
+            self._remove(entry)
+            self._stored[entry[0]] = 0
+            self._replaced[entry[0]] = None
+
+    def _append(self, entry: Entry, values: list[Any]) -> None:
+        if entry[self._value] is None:
+            entry[self._value] = self._table.new_list(entry, self._index)
+        entry[self._value].extend(values)
+
+    def _remove(self, entry: Entry) -> None:
+        if entry[self._value] is not None:
+            entry[self._value].clear()
+            entry[self._value] = None
+
+    def _note(self, entry: Entry, stored: int) -> None:
+        if not entry[self._mark] & WRITTEN:
+            self._mark_written(entry)
+            self._stored[entry[0]] = stored
+
+    def _changes_of(self, written: list[Entry]) -> pa.Table:
+        keys: list[Any] = list(self._replaced)
+        void = len(keys)
+        indices: list[int | None] = [None] * void
+        values: list[Any] = [None] * void
+        for entry in written:
+            start = self._stored[entry[0]]
+            tail = (entry[self._value] or [])[start:]
+            keys.extend([entry[0]] * len(tail))
+            indices.extend(range(start, start + len(tail)))
+            values.extend(tail)
+        return self._layout.table([CLEAR] * void + [PUT] * (len(keys) - void), keys, indices, values)
+
+    def _settle(self, written: list[Entry], size_bytes: int) -> None:
+        super()._settle(written, size_bytes)
+        self._stored, self._replaced = {}, {}
+
+    def _rows(self, held: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, ...]]:
+        for key, values in held:
+            for index, value in enumerate(values):
+                yield key, index, value
+
+    def _apply(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for op, key, _, value in rows:
+            entry = self._take_over(key)
+            if op == CLEAR:
+                self._remove(entry)
+            else:
+                self._append(entry, [value])
+
+    def clear_all(self) -> None:
+        super().clear_all()
+        self._stored, self._replaced = {}, {}

@@ -1,0 +1,23 @@
+"""The state backends that a job can choose from."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from headwater.errors import GraphError
+from headwater.plan.levels import DISK, MEMORY
+
+
+def check_state_backend(name: str) -> None:
+    """Refuse a backend that there is not, and one whose library is not installed."""
+    if name not in (MEMORY, DISK):
+        raise GraphError.bad_argument(
+            "environment", f"keeps state in {MEMORY!r} or on {DISK!r}", name, "choose one of them as state_backend"
+        )
+    if name == DISK and find_spec("rocksdict") is None:
+        raise GraphError.bad_argument(
+            "environment",
+            "keeps state on disk with rocksdict, which is not installed",
+            name,
+            "install headwater[disk] on the driver and on the workers",
+        )

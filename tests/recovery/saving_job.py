@@ -1,0 +1,104 @@
+"""The totals job with savepoints, for tests that kill it: while one is taken, and while it goes on from one.
+
+Run as a program: saving_job.py FOLDER LOG OPTIONS, where OPTIONS is JSON, see `Options`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import totals_job
+
+import headwater as hw
+from headwater.runtime.engine import Job, Settings
+from headwater.runtime.saved.errors import SavepointError
+from headwater.runtime.steps import SavepointStep
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to do, and where to die."""
+
+    engine: str = "spark"
+    parallelism: int = 2
+    job_dir: str = "job"
+    from_: str | None = None
+    kill: tuple[str, int] | None = None
+    """A step of an epoch; ('open', n) for when the n-th sink is opened."""
+    taken: str | None = None
+    """A path at which a savepoint must be refused."""
+    save: str | None = None
+    at: int = 0
+    """The epoch that is saved; the next one is not computed before the savepoint has begun."""
+    kill_saving: tuple[str, int] | None = None
+    """A step of the savepoint, and how often it comes before."""
+    holds: bool = False
+    """Whether no further epoch is computed before the savepoint is complete."""
+
+
+def main() -> None:
+    folder, log = Path(sys.argv[1]), Path(sys.argv[2])
+    options = Options(**json.loads(sys.argv[3]))
+    env = totals_job.build(folder, log=log, engine=options.engine, parallelism=options.parallelism)
+    plan = env.plan()
+    may_go_on = threading.Event()
+    seen: list[str] = []
+
+    def on_step(step: hw.EpochStep, epoch: int) -> None:
+        print(step.name, epoch, flush=True)
+        if options.kill is not None and (step.name, epoch) == tuple(options.kill):
+            die()
+        if options.save is not None and (step, epoch) == (hw.EpochStep.PLANNED, options.at + 1):
+            may_go_on.wait()
+
+    def on_savepoint_step(step: SavepointStep, epoch: int) -> None:
+        assert epoch == options.at, "no later epoch was there to be saved"
+        print(step.name, epoch, flush=True)
+        if not options.holds:
+            may_go_on.set()
+        if options.kill_saving is not None and (step.name, seen.count(step.name)) == tuple(options.kill_saving):
+            die()
+        seen.append(step.name)
+
+    if options.kill is not None and options.kill[0] == "open":
+        plan.sinks()[options.kill[1]].sink.open = die  # type: ignore[assignment, method-assign]
+    settings = Settings(
+        job_dir=folder / options.job_dir,
+        checkpoint_interval_ms=1000,
+        checkpoints_retained=100,
+        max_rows_per_epoch=totals_job.ROWS_PER_EPOCH,
+        bounded=True,
+        on_step=on_step,
+        on_savepoint_step=on_savepoint_step,
+        origin=env._origin(options.from_, None, allow_dropped_state=False),
+    )
+    job = env._engine().start(plan, settings)
+    if options.save is not None:
+        save(job, options)
+        may_go_on.set()
+    job.wait()
+
+
+def save(job: Job, options: Options) -> None:
+    assert options.save is not None
+    while job.status().published < options.at:
+        assert not job.wait(0.02)
+    if options.taken is not None:
+        with pytest.raises(SavepointError, match="is there already and not empty"):
+            job.savepoint(options.taken)
+    job.savepoint(options.save)
+
+
+def die(*_: object, **__: object) -> None:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""The disk backend tells and keeps what the memory backend does, holds a bounded part, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import headwater as hw
+from headwater.clock.timers import EVENT, TimerQueue
+from headwater.state import disk, disk_timers
+from headwater.state.backend import StateBackend
+from headwater.state.changelog import pack
+from headwater.state.disk import DiskBackend
+from headwater.state.handles import open_states
+from headwater.state.memory import MEMORY, Cursor
+from headwater.state.scratch import Scratch
+from headwater.state.spread import BY_KEY
+from headwater.state.table import StateTable
+
+KEY = pa.struct([("a", pa.int64()), ("b", pa.string())])
+
+
+class Longest(hw.AggregateFunction[str, list[str], int]):
+    def create(self) -> list[str]:
+        return [""]
+
+    def add(self, accumulator: list[str], value: str) -> list[str]:
+        return [max(accumulator[0], value, key=len)]
+
+    def result(self, accumulator: list[str]) -> int:
+        return len(accumulator[0])
+
+
+def declarations() -> list[Any]:
+    return [
+        hw.ValueState("number", "bigint", default=7),
+        hw.ValueState("nested", "struct<a:array<string>,b:decimal(9,3)>"),
+        hw.ListState("listed", "string"),
+        hw.MapState("mapped", "double", "array<int>"),
+        hw.ReducingState("largest", "timestamp", reduce=max),
+        hw.AggregatingState("longest", "array<string>", aggregate=Longest()),
+    ]
+
+
+class Copy:
+    """The states and timers of a step on one backend."""
+
+    def __init__(self, backend: StateBackend) -> None:
+        self._cursor = Cursor()
+        self._entries, handles = open_states(declarations(), "step", KEY, self._cursor, backend=backend)
+        self.timers = TimerQueue("step", EVENT, KEY, BY_KEY, backend.timers(KEY))
+        self.tables: dict[str, StateTable] = {**handles, "@timers": self.timers}
+
+    def act(self, key: Any, state: str, method: str, *arguments: Any) -> Any:
+        """Call a method of a state of a key; what it shows."""
+        if state == "@timers":
+            return (
+                list(self.timers.due(*arguments)) if method == "due" else getattr(self.timers, method)(*arguments, key)
+            )
+        self._cursor.entry = self._entries.entry(key)
+        return getattr(self.tables[state], method)(*arguments)
+
+    def keys(self, state: str) -> list[Any]:
+        return [entry[0] for entry in self.tables[state].entries_by_key()]  # type: ignore[attr-defined]
+
+    def changes(self) -> bytes:
+        found = {name: table.changes() for name, table in self.tables.items()}
+        return pack({}, [("step", name, changes) for name, changes in found.items() if changes is not None])
+
+    def dump(self) -> bytes:
+        for table in self.tables.values():
+            table.forget_changes()
+        return pack({}, [("step", name, table.dump()) for name, table in self.tables.items()])
+
+    def take_over(self, other: Copy) -> None:
+        """Become what another copy is."""
+        for name, table in self.tables.items():
+            table.clear_all()
+            table.apply(other.tables[name].dump())
+        self.timers.next_registration = other.timers.next_registration
+
+
+@contextmanager
+def on_disk(folder: Path, *, held_bytes: int, held_timers: int) -> Iterator[DiskBackend]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk, "HELD_BYTES", held_bytes)
+        patch.setattr(disk_timers, "HELD_TIMERS", held_timers)
+        patch.setattr(disk_timers, "_PAGE", 2)
+        backend = DiskBackend("step", folder)
+        yield backend
+        backend.close()
+
+
+KEYS = st.sampled_from([(1, "x"), (1, None), (None, "y"), None, (-5, ""), (2, "x\0")])
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=5)
+FLOATS = st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf")])
+INTS = st.lists(st.none() | st.integers(-3, 3), max_size=2)
+NESTED = st.fixed_dictionaries(
+    {"a": st.none() | st.lists(st.none() | TEXT, max_size=2), "b": st.none() | st.integers(-9, 9)}
+)
+TIMES = st.integers(-20, 20)
+OPERATIONS = st.one_of(
+    st.tuples(st.just("number"), st.just("set"), st.none() | st.integers(-(1 << 63), (1 << 63) - 1)),
+    st.tuples(st.just("nested"), st.just("set"), st.none() | NESTED),
+    st.tuples(st.just("listed"), st.just("add"), TEXT),
+    st.tuples(st.just("listed"), st.sampled_from(["add_all", "update"]), st.lists(TEXT, max_size=3)),
+    st.tuples(st.just("mapped"), st.just("put"), FLOATS, st.none() | INTS),
+    st.tuples(st.just("mapped"), st.sampled_from(["remove", "get", "contains"]), FLOATS),
+    st.tuples(st.just("mapped"), st.sampled_from(["items", "keys"])),
+    st.tuples(st.just("largest"), st.just("add"), st.datetimes(timezones=st.just(dt.UTC))),
+    st.tuples(st.just("longest"), st.just("add"), TEXT),
+    st.tuples(st.sampled_from(["number", "nested", "listed", "largest", "longest"]), st.just("get")),
+    st.tuples(st.sampled_from(["number", "nested", "listed", "mapped", "largest", "longest"]), st.just("clear")),
+    st.tuples(st.just("@timers"), st.sampled_from(["register", "delete"]), TIMES),
+    st.tuples(st.just("@timers"), st.just("due"), TIMES),
+)
+STEPS = st.lists(st.tuples(KEYS, OPERATIONS) | st.sampled_from(["delta", "base", "rebuild", "keys"]), max_size=40)
+
+
+@settings(deadline=None, max_examples=150)
+@given(steps=STEPS, held_bytes=st.sampled_from([0, 2_000, 1 << 20]), held_timers=st.sampled_from([1, 3, 1000]))
+def test_both_backends_show_tell_and_dump_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Any], held_bytes: int, held_timers: int
+) -> None:
+    folder = tmp_path_factory.mktemp("disk")
+    with on_disk(folder, held_bytes=held_bytes, held_timers=held_timers) as backend:
+        memory, stored = Copy(MEMORY), Copy(backend)
+        for step in steps:
+            if step == "delta":
+                assert stored.changes() == memory.changes()
+            elif step == "base":
+                assert stored.dump() == memory.dump()
+            elif step == "keys":
+                assert [stored.keys(name) for name in ("listed", "number")] == [
+                    memory.keys(name) for name in ("listed", "number")
+                ]
+            elif step == "rebuild":
+                assert stored.dump() == memory.dump()
+                rebuilt, moved = Copy(MEMORY), Copy(backend)
+                rebuilt.take_over(stored)
+                moved.take_over(memory)
+                memory, stored = rebuilt, moved
+            else:
+                key, (state, method, *arguments) = step
+                told = stored.act(key, state, method, *arguments)
+                assert repr(told) == repr(memory.act(key, state, method, *arguments))
+        assert stored.changes() == memory.changes()
+        assert stored.dump() == memory.dump()
+        sizes = [{name: len(table) for name, table in copy.tables.items()} for copy in (stored, memory)]
+        assert sizes[0] == sizes[1]
+    assert list(folder.iterdir()) == []
+
+
+def opened(backend: DiskBackend, declaration: Any) -> tuple[Any, Any, Cursor]:
+    cursor = Cursor()
+    entries, handles = open_states([declaration], "step", pa.int64(), cursor, backend=backend)
+    return entries, handles[declaration.name], cursor
+
+
+def test_what_is_in_memory_is_bounded_by_what_an_epoch_changes(tmp_path: Path) -> None:
+    with on_disk(tmp_path, held_bytes=100_000, held_timers=100) as backend:
+        entries, state, cursor = opened(backend, hw.ValueState("it", "string"))
+        for epoch in range(20):
+            for key in range(epoch * 500, epoch * 500 + 500):
+                cursor.entry = entries.entry(key)
+                state.set(f"value {key}")
+            assert len(entries.entries) <= 1000
+            assert len(state.changes()) == 500
+        for key in range(10_000):
+            cursor.entry = entries.entry(key)
+            assert state.get() == f"value {key}"
+            assert len(entries.entries) <= 300
+        assert len(state) == 10_000
+        assert state.dump()["key"].to_pylist() == list(range(10_000))
+
+
+def test_an_element_of_a_long_map_or_list_is_reached_without_the_others(tmp_path: Path) -> None:
+    with on_disk(tmp_path, held_bytes=1 << 20, held_timers=1) as backend:
+        entries, mapped, cursor = opened(backend, hw.MapState("mapped", "int", "string"))
+        cursor.entry = entries.entry(1)
+        mapped.put_all({number: str(number) for number in range(5_000)})
+        mapped.changes()
+        entries._make_room()
+        cursor.entry = entries.entry(1)
+        mapped.put(7, "seven")
+        assert (mapped.get(4_000), mapped.contains(9_999)) == ("4000", False)
+        assert len(cursor.entry[1]._known) == 3
+        assert mapped.changes().num_rows == 1
+        assert [value for _, value in mapped.items()][6:9] == ["6", "seven", "8"]
+
+        entries, listed, cursor = opened(backend, hw.ListState("listed", "string"))
+        cursor.entry = entries.entry(1)
+        listed.add_all(map(str, range(5_000)))
+        listed.changes()
+        entries._make_room()
+        cursor.entry = entries.entry(1)
+        listed.add("more")
+        assert len(cursor.entry[1]._items) == 1
+        assert listed.changes()["index"].to_pylist() == [5_000]
+        assert listed.get()[-2:] == ["4999", "more"]
+
+
+def test_many_timers_are_not_in_memory(tmp_path: Path) -> None:
+    with on_disk(tmp_path, held_bytes=1, held_timers=100) as backend:
+        timers = backend.timers(pa.int64())
+        queue = TimerQueue("step", EVENT, pa.int64(), BY_KEY, timers)
+        for key in range(5_000):
+            queue.register(key * 7919 % 5_000, key)
+            assert len(timers._near) <= 100
+        assert len(queue) == 5_000
+        fired = [timestamp for timestamp, _ in queue.due(2_499)]
+        assert fired == list(range(2_500))
+        assert len(queue) == 2_500
+        assert queue.dump()["registration"].to_pylist() == [k for k in range(5_000) if k * 7919 % 5_000 >= 2_500]
+
+
+def test_state_that_fits_memory_opens_no_database(tmp_path: Path) -> None:
+    backend = DiskBackend("step", tmp_path)
+    entries, state, cursor = opened(backend, hw.ValueState("it", "int"))
+    cursor.entry = entries.entry(1)
+    state.set(5)
+    assert state.changes() is not None
+    assert state.dump()["value"].to_pylist() == [5]
+    assert list(tmp_path.iterdir()) == []
+    backend.close()
+
+
+def test_a_value_too_large_for_its_type_is_refused_as_in_memory(tmp_path: Path) -> None:
+    with on_disk(tmp_path, held_bytes=0, held_timers=1) as backend:
+        entries, state, cursor = opened(backend, hw.ValueState("it", "bigint"))
+        cursor.entry = entries.entry(1)
+        state.set(1 << 63)
+        state.forget_changes()
+        with pytest.raises(hw.RowError, match=r"state 'it'.*9223372036854775808 does not fit int64"):
+            state.dump()
+
+
+def test_a_folder_is_removed_when_it_is_closed_and_at_the_end_of_the_process(tmp_path: Path) -> None:
+    closed = Scratch(tmp_path)
+    assert closed.path.is_dir()
+    assert str(os.getpid()) in closed.path.name
+    closed.close()
+    assert list(tmp_path.iterdir()) == []
+    run(tmp_path, "Scratch(folder)")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_process_is_removed_by_the_next_one_and_that_of_a_living_one_is_not(
+    tmp_path: Path,
+) -> None:
+    living = Scratch(tmp_path)
+    run(tmp_path, "Scratch(folder); os.kill(os.getpid(), 9)", returncode=-9)
+    assert len(list(tmp_path.iterdir())) == 2
+    mine = Scratch(tmp_path)
+    assert set(tmp_path.iterdir()) == {living.path, mine.path}
+    living.close()
+    mine.close()
+
+
+def test_a_forked_process_leaves_the_folder_of_its_parent_alone(tmp_path: Path) -> None:
+    run(tmp_path, "kept = Scratch(folder); os.fork() or sys.exit(); os.wait(); assert kept.path.is_dir()")
+
+
+def test_a_full_disk_is_told_with_the_folder_and_the_way_out(tmp_path: Path) -> None:
+    code = """
+        import resource
+        from headwater.errors import StateError
+        from headwater.state.rocks import RocksStore
+        store = RocksStore("totals", folder)
+        batch = store.batch()
+        batch.put(b"key", bytes(1 << 20))
+        store.write(batch)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # as a disk that has no room left
+        try:
+            for number in range(400):
+                batch = store.batch()
+                batch.put(str(number).encode(), os.urandom(1 << 20))
+                store.write(batch)
+        except StateError as error:
+            print(error)
+    """
+    told = run(tmp_path, textwrap.dedent(code)).stdout
+    assert f"step 'totals' cannot keep its state in {tmp_path}/headwater-state-" in told
+    assert "File too large" in told
+    assert "make room there" in told
+    assert "state_backend='memory'" in told
+
+
+def run(folder: Path, code: str, returncode: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own."""
+    imports = "import os, sys\nfrom pathlib import Path\nfrom headwater.state.scratch import Scratch\n"
+    top = f"{imports}folder = Path({str(folder)!r})\n"
+    done = subprocess.run([sys.executable, "-c", top + code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == returncode, done.stderr
+    return done
