@@ -59,6 +59,7 @@ class InFlight:
     """
 
     def __init__(self, step: str) -> None:
+        self._step = step
         self.spread: Spread = _NothingWaits(step)
         self._kept: dict[int, _Kept] = {}
         self._budget: int | None = None
@@ -73,6 +74,11 @@ class InFlight:
     def rows(self) -> int:
         """How many rows wait."""
         return sum(_size(kept.payload) for kept in self._kept.values())
+
+    def check_nothing_waits(self) -> None:
+        """Refuse to give up rows in flight; a budget can be found anew."""
+        if self._kept:
+            raise _cannot_move(self._step)
 
     def is_in_use(self, *, unaligned: bool) -> bool:
         """Whether an epoch has anything to do with it; an aligned one has when the last one was not."""
@@ -196,11 +202,15 @@ class _NothingWaits(Spread):
     def deal(self, tables: Sequence[pa.Table], to: Subtasks) -> list[pa.Table]:
         together = pa.concat_tables(tables)
         if max(decode(together["number"])) != _BUDGET:
-            raise JobError.not_supported(
-                f"step {self.step!r} has rows in flight, which cannot move to other subtasks",
-                "take a savepoint, which waits for them, and start with the other parallelism from there",
-            )
+            raise _cannot_move(self.step)
         return [_table([(PUT, _BUDGET, min(decode(together["rows"])), None)])] * to.count
+
+
+def _cannot_move(step: str) -> JobError:
+    return JobError.not_supported(
+        f"step {step!r} has rows in flight, which cannot move to other subtasks",
+        "take a savepoint, which waits for them, and start with the other parallelism from there",
+    )
 
 
 def _divided(
@@ -228,4 +238,5 @@ def _size(payload: Payload) -> int:
 
 
 def _table(rows: list[_Row]) -> pa.Table:
-    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=_SCHEMA)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return pa.table(columns, schema=_SCHEMA) if columns else _SCHEMA.empty_table()

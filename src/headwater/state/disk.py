@@ -33,7 +33,7 @@ HELD_BYTES = 64 << 20
 _ENTRY_BYTES = 400
 """What Python takes for an entry of two small states: the list, the key and its bytes, the values, a dictionary's place."""
 _NUMBER = struct.Struct(">I")
-_first = itemgetter(0)
+_first, _last = itemgetter(0), itemgetter(-1)
 
 
 class DiskBackend:
@@ -73,6 +73,7 @@ class DiskTable(KeyTable):
         self._unsaved: list[dict[Any, Entry]] = [{} for _ in declarations]
         """For each state, the entries whose value is not on disk as it was at the last delta."""
         self._is_on_disk = False
+        """Whether there may be more than what `entries` has."""
         self._charged = 0
 
     def entry(self, key: Any) -> Entry:
@@ -129,6 +130,10 @@ class DiskTable(KeyTable):
 
     def scan(self, state: int) -> Iterator[tuple[Any, Any]]:
         column = self._columns[state]
+        if not self._is_on_disk:
+            held = [entry for entry in self.entries.values() if entry[column.value] is not None]
+            yield from ((entry[0], entry[column.value]) for entry in sorted(held, key=_last))
+            return
         self.settle(state, self.written[state], 0)
         self._save()
         for data, raw in self.store.scan(column.prefix):

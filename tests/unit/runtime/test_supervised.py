@@ -14,6 +14,7 @@ import pytest
 import headwater as hw
 from headwater.connectors.contract import Staged
 from headwater.errors import JobError
+from headwater.runtime.checkpoints.listing import Checkpoints
 from headwater.runtime.engine import Settings
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 
@@ -273,9 +274,9 @@ def test_reasons_in_a_job_folder_survive_a_line_that_was_cut_off(tmp_path: Path)
 
 def test_a_damaged_job_folder_is_not_tried_again(tmp_path: Path) -> None:
     """No start mends it."""
-    job = _Failing(tmp_path / "restarts.jsonl", JobError.corrupt("offsets/4", "it is empty"))
+    job = _Failing(tmp_path / "restarts.jsonl", JobError.corrupt("published.json", "it is empty"))
     job.start()
-    with pytest.raises(hw.JobError, match=r"offsets/4 cannot be read: it is empty; restore the file from a copy, or"):
+    with pytest.raises(hw.JobError, match=r"published\.json cannot be read: it is empty; "):
         job.wait()
     assert (job.status().state, job.status().restarts) == ("failed", [])
 
@@ -294,13 +295,24 @@ class _Failing(SupervisedJob):
 
     def __init__(self, restarts: Path, error: Exception) -> None:
         restart = hw.restart.fixed(1, delay="1 ms")
-        super().__init__("failing", Settings(None, 0, 1, bounded=True, restart=restart), restarts)
+        settings = Settings(
+            job_dir=None,
+            checkpoint_interval_ms=0,
+            checkpoints_retained=1,
+            max_rows_per_epoch=1,
+            bounded=True,
+            restart=restart,
+        )
+        super().__init__("failing", settings, restarts)
         self._raised = error
 
     def _attempt(self, *, again: bool) -> str:
         if not again:
             raise self._raised
         return "finished"
+
+    def checkpoints(self) -> Checkpoints:
+        raise NotImplementedError
 
     def _save(self, path: Path) -> hw.Savepoint:
         raise NotImplementedError

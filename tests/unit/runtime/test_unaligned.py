@@ -129,6 +129,7 @@ def made(
             job_dir=None,
             checkpoint_interval_ms=1,
             max_rows_per_epoch=max_rows,
+            checkpoints_retained=1,
             bounded=True,
             unaligned_ms=unaligned_ms,
             on_step=on_step,

@@ -232,6 +232,7 @@ def test_state_that_fits_memory_opens_no_database(tmp_path: Path) -> None:
     cursor.entry = entries.entry(1)
     state.set(5)
     assert state.changes() is not None
+    assert state.dump()["value"].to_pylist() == [5]
     assert list(tmp_path.iterdir()) == []
     backend.close()
 

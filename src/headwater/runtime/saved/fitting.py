@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
+from headwater.runtime.inflight import InFlight
 from headwater.runtime.saved.dealing import StateOf
 from headwater.runtime.saved.errors import Impossible, SavepointError
 from headwater.runtime.saved.evolution import Evolution
@@ -24,8 +25,6 @@ CHANNELS = "@channels"
 """The tables of event time, which every step has, begin so."""
 _BY_TABLE = {"states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key", "right key"}
 """Facts of steps that are judged by the columns of their tables, and may differ."""
-_UNSEEN = (CHANNELS, "@inflight")
-"""States of the runtime that follow from the others or from how fast a machine was."""
 _DECLARED = ("states", "broadcast states")
 
 
@@ -100,7 +99,7 @@ class Program:
         """By step, the facts besides its tables, at first."""
         for level in range(1, plan.depth + 1):
             host = LevelHost(plan, level, 0)
-            self.tables.update(host.tables())
+            self.tables.update({place: t for place, t in host.tables().items() if not isinstance(t, InFlight)})
             self.metas.update({uid: operator.meta() for uid, operator in host.operators().items()})
         self.kept = plan.kept_by_step()
         self.sources = [plan.graph.uid(node) for node in plan.sources()]
@@ -187,7 +186,7 @@ def _states(savepoint: Savepoint, program: Program, renaming: Renaming) -> Itera
         problem = difference(step, program.kept[uid], program.states(uid)) if uid in program.kept else None
         for old_name in sorted(step.states):
             new = (uid, renaming.state(old_uid, old_name))
-            if old_name.startswith(_UNSEEN):
+            if old_name.startswith(CHANNELS):
                 continue
             if not step.rows(old_name):
                 empty.add(new)

@@ -10,6 +10,7 @@ from typing import Any
 from headwater.graph.describe import describe
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
+from headwater.runtime.inflight import InFlight
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import (
     Description,
@@ -45,6 +46,9 @@ def write_part(host: LevelHost, plan: JobPlan, subtask: int, folder: Path) -> Pa
     """Write the state of a host, which is not one that an epoch runs on. The first subtask shows what else there could be."""
     files = []
     for (uid, state), table in host.tables().items():
+        if isinstance(table, InFlight):
+            table.check_nothing_waits()
+            continue
         if len(dump := table.dump()) or subtask == 0:
             file = write_table(folder, (uid, state, subtask), dump, table.spread, plan.groups)
             files.append((uid, state, file))
