@@ -123,7 +123,7 @@ def test_two_savepoints_do_not_share_a_folder(shop: Shop, tmp_path: Path) -> Non
     saved = job.savepoint(tmp_path / "saved")
     job.stop()
     assert len(refused) == 1
-    assert Savepoint.open(saved).description.steps["totals"].states["total"][0].rows == 1
+    assert Savepoint.open(saved).description.steps["totals"].rows("total") == 1
 
 
 def test_stop_of_a_job_that_has_ended_takes_its_savepoint_too(shop: Shop, tmp_path: Path) -> None:
