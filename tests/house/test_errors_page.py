@@ -11,7 +11,7 @@ import pytest
 import headwater as hw
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
-ERRORS = (hw.JobError, hw.ChangelogError, hw.PublishError)
+ERRORS = (hw.JobError, hw.ChangelogError, hw.PublishError, hw.SavepointError)
 ROW = re.compile(
     r"^\| `(?P<name>\w+\.\w+)` \| (?P<text>[^|]+) \| (?P<cause>[^|]+) \| (?P<way_out>[^|]+) \|$", re.MULTILINE
 )

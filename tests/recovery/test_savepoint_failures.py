@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Running:
 
     def check_refused(self, path: Path, *facts: str) -> None:
         """A savepoint cannot be taken, and nothing of it is there."""
-        with pytest.raises(SavepointError) as refused:
+        with pytest.raises(hw.SavepointError) as refused:
             self.job.savepoint(path)
         for fact in (f"the savepoint {path} could not be taken: ", *facts, "mend the cause and take it again"):
             assert fact in str(refused.value)
