@@ -11,7 +11,7 @@ import pytest
 import headwater as hw
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
-ERRORS = (hw.JobError, hw.ChangelogError, hw.PublishError, hw.SavepointError)
+ERRORS = (hw.JobError, hw.ChangelogError, hw.SavepointError, hw.PublishError)
 ROW = re.compile(
     r"^\| `(?P<name>\w+\.\w+)` \| (?P<text>[^|]+) \| (?P<cause>[^|]+) \| (?P<way_out>[^|]+) \|$", re.MULTILINE
 )
@@ -33,7 +33,15 @@ def texts() -> dict[str, str]:
 
 
 def _placeholder(annotation: str) -> object:
-    kinds = {"int": 7, "int | None": 7, "list[int]": [7], "list[str]": ["…"], "bool": False, "bytes": b"?"}
+    kinds = {
+        "int": 7,
+        "int | None": 7,
+        "list[int]": [7],
+        "list[str]": ["…"],
+        "Sequence[str]": ["…"],
+        "bool": False,
+        "bytes": b"?",
+    }
     return kinds.get(annotation, "…")
 
 

@@ -23,35 +23,39 @@ class Halves:
 
     def __init__(self, schemas: dict[str, Schema], epochs: Sequence[Epoch], folder: Path) -> None:
         self._schemas, self._epochs, self._folder = schemas, list(epochs), folder
-        self._sinks: dict[str, MemorySink] = {}
 
     def run(
-        self,
-        program: Program,
-        cut: int,
-        scales: tuple[int, int],
-        *,
-        after: Program | None = None,
-        **start: Any,
+        self, program: Program, cut: int, scales: tuple[int, int], *, after: Program | None = None
     ) -> dict[str, list[Shown]]:
         """What both parts give, by output; `after` is the second program, where it is another one."""
-        self._part(program, scales[0], cut)
-        self._part(after or program, scales[1], None, from_=self._folder / "savepoint", **start)
-        return {name: [tuple(row) for row in sink.rows] for name, sink in self._sinks.items()}
+        sinks: dict[str, MemorySink] = {}
+        first = self._part(program, scales[0], sinks, epochs=cut)
+        path = first.stop(savepoint=self._folder / "savepoint")
+        self._part(after or program, scales[1], sinks, from_=path)
+        return _shown(sinks)
 
-    def _part(self, program: Program, parallelism: int, epochs: int | None, **start: Any) -> None:
+    def whole(self, program: Program) -> dict[str, list[Shown]]:
+        """What the program gives in one piece, on one subtask."""
+        sinks: dict[str, MemorySink] = {}
+        self._part(program, 1, sinks)
+        return _shown(sinks)
+
+    def _part(
+        self, program: Program, parallelism: int, sinks: dict[str, MemorySink], epochs: int | None = None, **start: Any
+    ) -> Any:
         env = hw.Environment("halves", engine="local", parallelism=parallelism)
         scripts = [transcripts._script(env, name, schema, self._epochs) for name, schema in self._schemas.items()]
         for name, stream in program(*scripts).items():
             stamped = Schema(stream.schema.arrow.append(pa.field("hw_at", pa.int64())))
             shown = stream.process(transcripts._Stamp(), stamped, name=f"stamp-{name}")
-            shown.sink(self._sinks.setdefault(name, MemorySink()), name=f"output-{name}")
+            shown.sink(sinks.setdefault(name, MemorySink()), name=f"output-{name}")
         times = [epoch.now_ms for epoch in self._epochs]
-        job = run_epochs(
-            env, epochs, bounded=True, clock=lambda n: times[min(n, len(times) - 1)] if n >= 0 else 0, **start
-        )
-        if epochs is not None:
-            job.stop(savepoint=self._folder / "savepoint")
+        clock = lambda n: 0 if n < 0 else times[min(n, len(times) - 1)]  # noqa: E731
+        return run_epochs(env, epochs, bounded=True, clock=clock, **start)
+
+
+def _shown(sinks: dict[str, MemorySink]) -> dict[str, list[Shown]]:
+    return {name: [tuple(row) for row in sink.rows] for name, sink in sinks.items()}
 
 
 def run_epochs(env: hw.Environment, epochs: int | None, **start: Any) -> Any:

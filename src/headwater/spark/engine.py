@@ -343,8 +343,9 @@ class SparkJob(SupervisedJob):
 
     def _stored(self, epoch: int | None) -> StoredEpoch:
         known = self._committed()
-        if epoch not in known or self._spark is None:
+        if epoch is None or epoch not in known:
             raise JobError.not_retained(self.name, epoch, known)
+        self._spark = self._spark or self._job_session()  # a job that had ended before needs no query
         return StoredEpoch(self._spark, self._folder.checkpoint, self._batch(epoch))
 
     def _save(self, path: Path) -> Savepoint:
