@@ -33,6 +33,8 @@ from headwater.spark.session import job_session, local_session
 
 SCHEMA = "user long, ts timestamp, amount double"
 OUT = "user long, n long, total double"
+WARM_UP, COMPARED = 12, 12
+"""Epochs of the running job that are passed over, and those that the ones during the savepoint are compared with."""
 LEFT_OUT = {"@subtask", "@key_group", "registration"}
 """Columns that say where a row was kept, not what it is."""
 
@@ -67,6 +69,12 @@ class Epochs:
     def __call__(self, step: hw.EpochStep, epoch: int) -> None:
         if step is hw.EpochStep.CLEANED:
             self.published[epoch] = time.perf_counter()
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many more epochs are published."""
+        wanted = len(self.published) + count
+        while len(self.published) < wanted:
+            time.sleep(0.01)
 
     def seconds(self, start: float, end: float) -> list[float]:
         """The length of each epoch that ended in a span."""
@@ -135,8 +143,9 @@ def take(shop: Shop, feed_rows: int) -> dict[str, Any]:
 
     feeder = threading.Thread(target=feed)
     feeder.start()
-    fed = time.perf_counter()
-    time.sleep(8)
+    epochs.wait_for(WARM_UP)
+    warm = time.perf_counter()
+    epochs.wait_for(COMPARED)
     begun = time.perf_counter()
     job.savepoint(shop.folder / "live")
     ended = time.perf_counter()
@@ -145,7 +154,7 @@ def take(shop: Shop, feed_rows: int) -> dict[str, Any]:
     shop.until_read(job)
     stopped = time.perf_counter()
     job.stop(savepoint=shop.folder / "saved")
-    before, during = epochs.seconds(fed + 2, begun), epochs.seconds(begun, ended)
+    before, during = epochs.seconds(warm, begun), epochs.seconds(begun, ended)
     return {
         "take_s": ended - begun,
         "stop_s": time.perf_counter() - stopped,

@@ -18,7 +18,6 @@ import totals_job
 
 import headwater as hw
 from headwater.runtime.engine import Job, Settings
-from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.steps import SavepointStep
 
 
@@ -91,7 +90,7 @@ def save(job: Job, options: Options) -> None:
     while job.status().published < options.at:
         assert not job.wait(0.02)
     if options.taken is not None:
-        with pytest.raises(SavepointError, match="is there already and not empty"):
+        with pytest.raises(hw.SavepointError, match="is there already and not empty"):
             job.savepoint(options.taken)
     job.savepoint(options.save)
 

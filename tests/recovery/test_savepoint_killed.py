@@ -17,7 +17,6 @@ import saving_job
 import totals_job
 
 import headwater as hw
-from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 
 pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(1500)]
@@ -67,7 +66,7 @@ def test_savepoint_that_was_being_taken_is_refused_and_the_job_goes_on(
 ) -> None:
     for path in saved.incomplete:
         assert list(path.rglob("*.parquet")), "it was killed in the middle"
-        with pytest.raises(SavepointError, match=r"is incomplete: it has no savepoint.json"):
+        with pytest.raises(hw.SavepointError, match=r"is incomplete: it has no savepoint.json"):
             totals_job.build(tmp_path, log=log, engine="local").start(from_=path)
     assert Savepoint.open(saved.savepoint).description.epoch == SAVED
     assert published(saved.folder) == {at: rows for at, rows in expected.items() if at[1] <= SAVED}
@@ -117,7 +116,7 @@ def test_savepoints_killed_at_any_moment_are_whole_or_refused(log: Path, expecte
             assert published(folder) == expected
             complete += 1
         else:
-            with pytest.raises(SavepointError, match=r"is incomplete: it has no savepoint.json"):
+            with pytest.raises(hw.SavepointError, match=r"is incomplete: it has no savepoint.json"):
                 Savepoint.open(path)
     assert complete == 1
 

@@ -16,6 +16,7 @@ from headwater.connectors.contract import Staged
 from headwater.errors import JobError
 from headwater.runtime.checkpoints.listing import Checkpoints
 from headwater.runtime.engine import Settings
+from headwater.runtime.saved.files import Savepoint
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 
 SCHEMA = "user string, at long"
@@ -293,6 +294,8 @@ def test_a_reason_that_cannot_be_written_does_not_keep_a_job_from_being_started_
 class _Failing(SupervisedJob):
     """Fails once."""
 
+    _first_epoch = 0
+
     def __init__(self, restarts: Path, error: Exception) -> None:
         restart = hw.restart.fixed(1, delay="1 ms")
         settings = Settings(
@@ -314,7 +317,7 @@ class _Failing(SupervisedJob):
     def checkpoints(self) -> Checkpoints:
         raise NotImplementedError
 
-    def _save(self, path: Path) -> hw.Savepoint:
+    def _save(self, path: Path) -> Savepoint:
         raise NotImplementedError
 
     def release(self) -> None:

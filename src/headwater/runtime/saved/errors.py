@@ -50,8 +50,8 @@ class SavepointError(HeadwaterError):
     @classmethod
     def failed(cls, path: Path, why: str) -> SavepointError:
         return cls(
-            f"the savepoint {path} could not be taken: {why}; what was written is not complete and will not be accepted; "
-            f"the job's own state is untouched: mend the cause and take it again"
+            f"the savepoint {path} could not be taken: {why}; what was written is not complete and will not be accepted, "
+            f"and nothing of the job has changed: mend the cause and take it again"
         )
 
     @classmethod
