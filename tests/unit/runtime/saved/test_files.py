@@ -161,9 +161,7 @@ def test_a_savepoint_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path
 
     done = job(hw.connectors.memory()).run()
     monkeypatch.setattr(files, "write_atomically", full)
-    with pytest.raises(
-        hw.SavepointError, match=r"could not be taken: .*No space left.*nothing of the job has changed"
-    ):
+    with pytest.raises(hw.SavepointError, match=r"could not be taken: .*No space left.*nothing of the job has changed"):
         done.savepoint(tmp_path / "sp")
     assert not (tmp_path / "sp").exists()
     monkeypatch.undo()
