@@ -211,7 +211,7 @@ def test_output_from_after_the_savepoint_is_not_written_twice(tmp_path: Path) ->
     out = tmp_path / "out"
     path = run_epochs(job(hw.connectors.files(out)), 2).stop(savepoint=tmp_path / "sp")
     job(hw.connectors.files(out)).run(from_=path)
-    with pytest.raises(hw.PublishError, match="has output from after the savepoint"):
+    with pytest.raises(hw.PublishError, match="has output from after the savepoint, which is of epoch 1"):
         job(hw.connectors.files(out)).run(from_=path)
     job(hw.connectors.files(tmp_path / "other")).run(from_=path)
 

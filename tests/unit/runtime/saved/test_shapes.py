@@ -101,6 +101,16 @@ def test_with_another_number_of_key_groups(tmp_path: Path) -> None:
     parts.goes_on(lambda s: sums(running(s)), parallelism=7)
 
 
+@pytest.mark.parametrize(("before", "after"), [("disk", "memory"), ("memory", "disk")])
+def test_with_state_kept_elsewhere(tmp_path: Path, before: str, after: str) -> None:
+    def build(stream: hw.Stream) -> hw.Stream:
+        return sessions(running(stream), "5 s")
+
+    parts = Parts(tmp_path, build, state_backend=before)
+    parts._settings = {"state_backend": after}
+    parts.goes_on(build)
+
+
 # -- steps added, removed, renamed, chained in another way -----------------------------------------------------------
 
 
@@ -248,7 +258,12 @@ class Fired(All):
         return super().process(elements, ctx)
 
 
-WINDOWS = {"sliced": sums, "triggered": firing, "rows": rows_kept, "sessions": sessions}
+def joined(stream: hw.Stream, lateness: str) -> hw.Step:
+    pairs = stream.join(stream.where("n % 2 = 0")).where("k").equal_to("k").window(hw.tumbling("4 s"))
+    return pairs.allow_lateness(lateness).apply().with_uid("sums")
+
+
+WINDOWS = {"sliced": sums, "triggered": firing, "rows": rows_kept, "sessions": sessions, "joined": joined}
 
 
 @pytest.mark.parametrize("after", ["0 s", "5 s", "90 s"])
