@@ -82,7 +82,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = Running(tmp_path_factory.mktemp("running"), spark=spark)
+    running = Running(tmp_path_factory.mktemp("job äö 100% #1"), spark=spark)
     yield running
     running.job.stop()
 

@@ -39,7 +39,7 @@ from headwater.runtime.supervised import SupervisedJob, read_reasons
 from headwater.spark.errors import EngineGone
 from headwater.spark.failures import marked, unwrap
 from headwater.spark.from_checkpoint import origin_of
-from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, local_session
+from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, local_session, location
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
@@ -193,7 +193,7 @@ class SparkJob(SupervisedJob):
         query = (
             stream.writeStream.foreachBatch(self._handle_epoch)
             .queryName(f"{self.name}-{run_id[:8]}")
-            .option("checkpointLocation", self._folder.checkpoint.as_uri())
+            .option("checkpointLocation", location(self._folder.checkpoint))
             .trigger(processingTime=f"{interval_ms} milliseconds")
         )
         try:

@@ -81,6 +81,11 @@ def is_gone(session: SparkSession) -> bool:
         return True
 
 
+def location(folder: Path) -> str:
+    """A local folder as Spark wants it named: it takes every character as it is and would not know an escaped one."""
+    return f"file://{folder}"
+
+
 def _worker_launcher() -> Path:
     """A script that starts this Python for a worker, with the driver's import path.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -26,11 +27,14 @@ from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.taking import Part, write_part
 from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
+from headwater.spark.session import location
 from headwater.spark.shipped import ShippedJob, local_dir
 from headwater.state.changelog import Head, catch_up
 
 V = TypeVar("V")
 _REPORT = "report string"
+_ESCAPED = set(' "#%<>?[\\]^`{|}')
+"""What may be in a path and not in a URI."""
 _KEPT_BYTES = 64 << 20
 """What the driver keeps of a level between two looks; as Python objects it is several times as much."""
 
@@ -59,9 +63,9 @@ class StoredEpoch:
         depth = job.plan().depth
         for level in range(1, depth + 1):
             try:
-                with self._read():
-                    records = self._records(level, depth).coalesce(max(1, job.parallelism // 2))
-                    written = records.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
+                with self._records(level, depth) as records:
+                    some = records.coalesce(max(1, job.parallelism // 2))
+                    written = some.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
             except (ChangelogError, JobError) as error:
                 raise SavepointError.failed(folder, str(error)) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
@@ -69,10 +73,9 @@ class StoredEpoch:
     def level(self, plan: JobPlan, level: int, known: Sequence[LevelHost] = ()) -> Level:
         """The subtasks of a level as they were, in this process. Hosts that are known, and behind, are brought up to date."""
         since = min((first_number(host.sequence) for host in known), default=HEAD)
-        frame = self._records(level, plan.depth).where(f"number = {HEAD} or number >= {since}")
         found: dict[int, dict[int, bytes]] = {subtask: {} for subtask in range(plan.parallelism)}
-        with self._read():
-            for row in frame.toLocalIterator():
+        with self._records(level, plan.depth) as stored:
+            for row in stored.where(f"number = {HEAD} or number >= {since}").toLocalIterator():
                 found[row.subtask][row.number] = bytes(row.data)
         records = [ReadRecords(pieces) for pieces in found.values()]
         if known and not all(map(_is_behind, known, records)):
@@ -86,10 +89,24 @@ class StoredEpoch:
         return Level(hosts, sum(head.base_bytes + head.delta_bytes for head in heads))
 
     @contextmanager
-    def _read(self) -> Iterator[None]:
-        """Let what Spark raises while it reads leave as an error of ours: a task's, what is damaged, or what Spark says."""
+    def _records(self, level: int, depth: int) -> Iterator[DataFrame]:
+        """The pieces of all records of a level. Spark counts stateful steps from the last one, and partitions are subtasks.
+
+        What it raises while they are read leaves as an error of ours: a task's, what is damaged, or what Spark says.
+        """
         try:
-            yield
+            with _without_escapes(self.checkpoint) as checkpoint:
+                stored = (
+                    self.spark.read.format("statestore")
+                    .option("path", location(checkpoint))
+                    .option("batchId", self.batch)
+                    .option("operatorId", depth - level)
+                    .option("stateVarName", VARIABLE)
+                    .load()
+                )
+                yield stored.selectExpr(
+                    "partition_id as subtask", "user_map_key.number as number", "user_map_value.data as data"
+                )
         except Exception as error:
             found = found_in(error)
             if found is not None:
@@ -98,19 +115,17 @@ class StoredEpoch:
             Checkpoints(job_dir).check(self.batch + JobNote.read(job_dir).first_epoch)
             raise JobError.corrupt(str(self.checkpoint), reason_in(error)) from error
 
-    def _records(self, level: int, depth: int) -> DataFrame:
-        """The pieces of all records of a level. Spark counts stateful steps from the last one, and partitions are subtasks."""
-        stored = (
-            self.spark.read.format("statestore")
-            .option("path", self.checkpoint.as_uri())
-            .option("batchId", self.batch)
-            .option("operatorId", depth - level)
-            .option("stateVarName", VARIABLE)
-            .load()
-        )
-        return stored.selectExpr(
-            "partition_id as subtask", "user_map_key.number as number", "user_map_value.data as data"
-        )
+
+@contextmanager
+def _without_escapes(folder: Path) -> Iterator[Path]:
+    """The folder, by a name that Spark's reader of state can find: it escapes the name once too often."""
+    if not _ESCAPED & set(str(folder)):
+        yield folder
+        return
+    with TemporaryDirectory(prefix="headwater-state-") as plain:
+        link = Path(plain) / folder.name
+        link.symlink_to(folder)
+        yield link
 
 
 @dataclass(frozen=True)
