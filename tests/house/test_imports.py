@@ -43,7 +43,15 @@ ALLOWED: dict[str, frozenset[str]] = {
         "spark.engine",
     },
     "savepoint": LEAVES
-    | {"clock.watermark", "graph.describe", "operators.grouping", "runtime.saved", "state", "streams.environment"},
+    | {
+        "clock.watermark",
+        "graph.describe",
+        "operators.grouping",
+        "operators.join.keys",
+        "runtime.saved",
+        "state",
+        "streams.environment",
+    },
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do

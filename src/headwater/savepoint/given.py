@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headwater.errors import HeadwaterError, SchemaError
 from headwater.operators.grouping import group
+from headwater.operators.join.keys import COMPUTED_KEY
 from headwater.rows import encode_rows
 from headwater.runtime.saved.errors import Impossible, SavepointError
 from headwater.runtime.saved.evolution import Evolution
@@ -21,11 +22,11 @@ from headwater.state.spread import Spread
 from headwater.state.table import StateTable, sorted_by_key
 
 _ENTRY = ("entry", "index", "timestamp")
-"""The columns that, with the key, tell the entries of a state apart."""
-_ORDER = ("index", "@id")
-"""The columns by which rows must be in order."""
+"""The columns that, with the key, tell the entries of a state by key apart."""
 _COUNTED = ("index", "registration")
-"""The columns that may be left out: rows are numbered as they come."""
+"""The columns of such a state that may be left out: rows are numbered as they come."""
+_SLICES = "slices"
+"""The state in which windows keep one row for each slice, run and key."""
 
 
 _SHARED_KEYS: dict[type[Spread], str | None] = {OneForAll: ALL_KEYS, Evenly: None, ToAll: None}
@@ -44,8 +45,11 @@ class _Given:
         self._place, self._where = (step, state), f"{step}, state {state!r}"
         self._stored = into.dump().schema
         self._schema = state_schema(self._stored)
+        self._is_by_key = self._stored.names[0] == "op"
+        """Whether it is a state by key, not one of rows, whose columns may have any name."""
+        self._slice_key = ["@slice", "@run", *into.spread.key]
         self._shared_key = _SHARED_KEYS.get(type(into.spread))
-        self._optional = {name for name in self._schema.names if name in _COUNTED}
+        self._optional = {name for name in self._schema.names if name in _COUNTED and self._is_by_key}
         if type(into.spread) in _SHARED_KEYS:
             self._optional.add("key")
 
@@ -57,10 +61,14 @@ class _Given:
             raise self._refused(f"{error}") from None
         self._check_nulls(table)
         self._check_twice(table)
-        for name in self._schema.names:
-            if name in _ORDER:
-                table = table.take(pa.array(np.argsort(table[name].to_numpy(), kind="stable")))
-        return as_puts(sorted_by_key(table) if self._stored.names[0] == "op" else table, self._stored)
+        return as_puts(self._in_order(table), self._stored)
+
+    def _in_order(self, table: pa.Table) -> pa.Table:
+        """The rows of a list by their index, and rows that have come by their number."""
+        number = "index" if self._is_by_key else "@id"
+        if number in table.column_names:
+            table = table.take(pa.array(np.argsort(table[number].to_numpy(), kind="stable")))
+        return sorted_by_key(table) if self._is_by_key else table
 
     def _arrow(self, given: Any) -> pa.Table:
         for method in ("toArrow", "to_arrow"):  # a DataFrame of Spark, and of others
@@ -95,14 +103,14 @@ class _Given:
 
     def _check_nulls(self, table: pa.Table) -> None:
         for name, column in zip(table.column_names, table.columns, strict=True):
-            is_row = self._stored.names[0] != "op" and not name.startswith("@")
-            if column.null_count and name != "key" and not is_row:
+            is_number = name != "key" if self._is_by_key else name.startswith("@") and name != COMPUTED_KEY
+            if column.null_count and is_number:
                 row = table.slice(column.combine_chunks().is_null().index(True).as_py(), 1).to_pylist()[0]
                 raise self._refused(f"column {name} is null in {row}; leave such rows out")
 
     def _check_twice(self, table: pa.Table) -> None:
-        names = ["@id"] if "@id" in table.column_names else ["key", *(n for n in _ENTRY if n in table.column_names)]
-        if names[0] not in table.column_names or not len(table):
+        names = self._identity()
+        if not names or not len(table):
             return
         groups = group([table[name] for name in names], len(table))
         counts = np.bincount(groups.codes)
@@ -110,6 +118,14 @@ class _Given:
             row = table.select(names).slice(int(groups.first[int(counts.argmax())]), 1).to_pylist()[0]
             shown = ", ".join(f"{name} {value!r}" for name, value in row.items())
             raise self._refused(f"{shown} is there {counts.max()} times; give one row for each")
+
+    def _identity(self) -> list[str]:
+        """The columns that tell entries apart; none where rows may be equal."""
+        if self._is_by_key:
+            return ["key", *(name for name in _ENTRY if name in self._schema.names)]
+        if "@id" in self._schema.names:
+            return ["@id"]
+        return self._slice_key if self._place[1] == _SLICES else []
 
     def _refused(self, why: str) -> SavepointError:
         columns = ", ".join(

@@ -246,3 +246,30 @@ def test_windows_and_their_sums_can_be_corrected(tmp_path: Path) -> None:
     hw.savepoint.write(tmp_path / "more", windowed(found), {("sums", "slices"): more}, base=path)
     windowed(found).run(from_=tmp_path / "more")
     assert sorted((row.k, row.total) for row in found.rows) == [("a", 3), ("a", 4), ("a", 51), ("b", 2), ("b", 52)]
+
+
+def test_two_sums_for_one_slice_and_key_are_refused(tmp_path: Path) -> None:
+    row = {"@slice": 0, "@run": 0, "k": "a", "total.sum": 1}
+    env = windowed(hw.connectors.memory())
+    hw.savepoint.write(tmp_path / "good", env, {("sums", "slices"): [row, {**row, "@slice": 1000}, {**row, "k": "b"}]})
+    with pytest.raises(hw.SavepointError, match="@slice 0, @run 0, k 'a' is there 2 times"):
+        hw.savepoint.write(tmp_path / "sp", env, {("sums", "slices"): [row, row]})
+
+
+def test_columns_of_rows_may_be_called_as_those_of_states(tmp_path: Path) -> None:
+    schema, rows = "key string, `index` bigint, entry string", [("a", 2, "x"), ("a", 1, "y")]
+
+    def joined(sink: Any) -> hw.Environment:
+        env = hw.Environment("joined", engine="local")
+        left, right = (env.from_rows(rows, schema, name=name) for name in ("left", "right"))
+        left.key_by("entry").join_regular(right.key_by("entry"), ttl="1 h").with_uid("joined").sink(sink)
+        return env
+
+    kept = [{"@id": n, "@time": 1 << 50, "@marked": False, "key": "a", "index": None, "entry": "x"} for n in (1, 0)]
+    saved = hw.savepoint.write(tmp_path / "sp", joined(hw.connectors.memory()), {("joined", "left"): kept})
+    assert saved["joined", "left"].to_arrow()["@id"].to_pylist() == [0, 1]
+    sink = hw.connectors.memory()
+    joined(sink).run(from_=tmp_path / "sp")
+    assert [row.entry for row in sink.rows].count("x") == 3
+    with pytest.raises(hw.SavepointError, match="@id 1 is there 2 times"):
+        hw.savepoint.write(tmp_path / "twice", joined(sink), {("joined", "left"): [kept[0], kept[0]]})
