@@ -107,7 +107,7 @@ def test_savepoints_killed_at_any_moment_are_whole_or_refused(log: Path, expecte
     for number, step in enumerate(steps):
         folder = tmp_path / str(number)
         folder.mkdir()
-        path, at = folder / "savepoint", chance.randrange(totals_job.EPOCHS)
+        path, at = folder / "savepoint", chance.randrange(totals_job.EPOCHS - 1)
         run(folder, log, engine="local", save=str(path), at=at, kill_saving=step, holds=True)
         if step[0] == "COMPLETE":
             shutil.rmtree(folder / "initials" / "_headwater")
