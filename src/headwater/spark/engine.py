@@ -355,15 +355,8 @@ class SparkJob(SupervisedJob):
         epoch = self._epoch_to_save(path)
         stored = self._stored(epoch)
         what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
-        shipped = self._shipped
-        if shipped is None or not Path(shipped.file).exists():
-            shipped = ShippedJob.of(self._plan, self._folder, uuid.uuid4().hex)
-        try:
-            parts = partial(stored.write_parts, shipped)
-            return take(path, what, parts, self._settings.on_savepoint_step)
-        finally:
-            if shipped is not self._shipped:
-                shipped.remove()
+        parts = partial(stored.write_parts, self._plan)
+        return take(path, what, parts, self._settings.on_savepoint_step)
 
     def _epoch_to_save(self, path: Path) -> int:
         """The newest epoch that is committed and published, or where they are not aligned the next one that is."""

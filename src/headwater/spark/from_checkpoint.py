@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import uuid
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +16,6 @@ from headwater.runtime.saved.files import DESCRIPTION, Savepoint
 from headwater.runtime.saved.origin import Origin
 from headwater.runtime.saved.renaming import Renaming
 from headwater.runtime.saved.taking import Epoch, take
-from headwater.spark.shipped import ShippedJob
 from headwater.spark.stored import StoredEpoch
 
 
@@ -32,9 +31,5 @@ def origin_of(checkpoint: Checkpoint, plan: JobPlan, folder: JobFolder, spark: S
     if found:
         raise JobError.other_program(str(checkpoint.job_dir), found)
     stored = StoredEpoch(spark, checkpoint.job_dir / CHECKPOINT, checkpoint.epoch - note.first_epoch)
-    shipped = ShippedJob.of(before, folder, uuid.uuid4().hex)
-    try:
-        what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset())
-        return Origin.of(take(path, what, lambda into: stored.write_parts(shipped, into)), Renaming())
-    finally:
-        shipped.remove()
+    what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset())
+    return Origin.of(take(path, what, partial(stored.write_parts, before)), Renaming())

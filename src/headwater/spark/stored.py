@@ -28,7 +28,7 @@ from headwater.runtime.saved.taking import Part, write_part
 from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
 from headwater.spark.session import location
-from headwater.spark.shipped import ShippedJob, local_dir
+from headwater.spark.shipped import local_dir
 from headwater.state.changelog import Head, catch_up
 
 V = TypeVar("V")
@@ -58,14 +58,13 @@ class StoredEpoch:
             raise JobError.corrupt(str(file), str(error)) from None
         return offset
 
-    def write_parts(self, job: ShippedJob, folder: Path) -> Iterator[Part]:
+    def write_parts(self, plan: JobPlan, folder: Path) -> Iterator[Part]:
         """Write the state of every subtask into a savepoint's folder, in half as many tasks: the job's epochs need room."""
-        depth = job.plan().depth
-        for level in range(1, depth + 1):
+        for level in range(1, plan.depth + 1):
             try:
-                with self._records(level, depth) as records:
-                    some = records.coalesce(max(1, job.parallelism // 2))
-                    written = some.mapInArrow(_Writer(job, level, str(folder)), _REPORT).collect()
+                with self._records(level, plan.depth) as records:
+                    some = records.coalesce(max(1, plan.parallelism // 2))
+                    written = some.mapInArrow(_Writer(plan, level, str(folder)), _REPORT).collect()
             except (ChangelogError, JobError) as error:
                 raise SavepointError.failed(folder, str(error)) from error
             yield from (Part.from_json(json.loads(row.report)) for row in written)
@@ -132,7 +131,7 @@ def _without_escapes(folder: Path) -> Iterator[Path]:
 class _Writer:
     """Gets the pieces of one subtask after the other and writes its state."""
 
-    job: ShippedJob
+    plan: JobPlan
     level: int
     folder: str
 
@@ -141,10 +140,9 @@ class _Writer:
             pieces = (row for batch in batches for row in batch.to_pylist())
             for subtask, its_pieces in groupby(pieces, key=itemgetter("subtask")):
                 records = {piece["number"]: piece["data"] for piece in its_pieces}
-                plan = self.job.plan()
-                with closing(LevelHost(plan, self.level, subtask, local_dir=local_dir())) as host:
+                with closing(LevelHost(self.plan, self.level, subtask, local_dir=local_dir())) as host:
                     _caught_up(host, ReadRecords(records), self.level, subtask)
-                    part = write_part(host, plan, subtask, Path(self.folder))
+                    part = write_part(host, self.plan, subtask, Path(self.folder))
                 yield pa.RecordBatch.from_pydict({"report": [json.dumps(part.to_json())]})
 
 
