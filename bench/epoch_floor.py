@@ -36,9 +36,9 @@ class Counts(hw.KeyedProcessFunction):
         yield (event.k, self.n.get())
 
 
-def headwater_epochs(spark: SparkSession, folder: Path, count: int) -> list[float]:
-    """Seconds from one epoch's commit to the next one's."""
-    env = hw.Environment("floor", job_dir=folder, spark=spark, checkpoint_interval="0 s")
+def headwater_epochs(spark: SparkSession, count: int) -> list[float]:
+    """Seconds from one epoch's commit to the next one's. The job has a folder of its own while it runs."""
+    env = hw.Environment("floor", spark=spark, checkpoint_interval="0 s")
     source = hw.connectors.generator(lambda i: (i % 10,), rate=10)
     env.source(source, "k long").key_by("k").process(Counts(), "k long, n long").sink(hw.connectors.memory())
     committed: dict[int, float] = {}
@@ -87,7 +87,7 @@ def main() -> None:
     theirs: list[float] = []
     try:
         for turn in range(args.rounds):
-            ours += headwater_epochs(spark, folder / f"ours{turn}", args.epochs)[args.warm_up :]
+            ours += headwater_epochs(spark, args.epochs)[args.warm_up :]
             theirs += spark_epochs(spark, folder / f"theirs{turn}", args.epochs)[args.warm_up :]
         print_result("epoch_floor", "spark_native", statistics.median(ours) * 1000, statistics.median(theirs) * 1000)
     finally:
