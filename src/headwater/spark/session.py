@@ -38,8 +38,6 @@ LOCAL_CONFIG = {
     "spark.driver.host": "127.0.0.1",
     # A TCP connection to a worker waits for delayed acknowledgements: 50 ms more for each epoch.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Payloads are humongous to G1, whose heap starts small: in some runs it marks without end, a third of the JVM's time.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
 """For the session made when the user gives none."""
 
