@@ -20,7 +20,7 @@ from headwater.aggregates import (
     var,
 )
 from headwater.composition import both, early, either, repeat, then
-from headwater.connectors.contract import Guarantee
+from headwater.connectors.contract import DEAD_LETTERS, Guarantee
 from headwater.descriptors import (
     AggregatingState,
     ListState,
@@ -95,6 +95,7 @@ from headwater.windows import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "DEAD_LETTERS",
     "Aggregate",
     "AggregateFunction",
     "AggregatingState",

@@ -11,6 +11,7 @@ from types import ModuleType
 import headwater as hw
 
 PUBLIC = [
+    "DEAD_LETTERS",
     "Aggregate",
     "AggregateFunction",
     "AggregatingState",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from headwater.connectors.console import ConsoleSink
-from headwater.connectors.contract import Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
 from headwater.connectors.files import FilesSink
 from headwater.connectors.generator import GeneratorSource
 from headwater.connectors.log import LogSource
@@ -15,6 +15,7 @@ from headwater.connectors.memory import MemorySink
 from headwater.connectors.postgres import PostgresTable
 
 __all__ = [
+    "DeadLetters",
     "Positions",
     "PostgresTable",
     "Sink",

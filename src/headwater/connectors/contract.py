@@ -10,12 +10,24 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from headwater.functions import OutputTag
 from headwater.schema import Schema
 
 Positions = dict[str, int]
 """For each split of a source, the position of the next row to read."""
 FOR_EVER_MS = 1 << 40
 """Longer than a job runs: a source that gives its rows at a rate has given them all by then."""
+
+
+DEAD_LETTERS = OutputTag("dead_letters", "source string, split string, position bigint, reason string, value binary")
+"""Where a source puts records that cannot be read, if it is set to: what they are, where they stand and what is wrong."""
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """Records that a source cannot read, as rows of `DEAD_LETTERS`."""
+
+    table: pa.Table
 
 
 class Guarantee(Enum):
@@ -43,6 +55,8 @@ class Source(ABC):
     """Whether the input has an end of its own; `latest` of a bounded source never changes."""
     replayable: bool = True
     """False for a source that breaks the rule above: its rows are lost when the epoch that read them is computed again."""
+    has_dead_letters: bool = False
+    """Whether `read` gives records that it cannot read as `DeadLetters`; otherwise it fails at the first of them."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -61,8 +75,15 @@ class Source(ABC):
         """Where each split ends at this moment; `elapsed_ms` is the time since the job first started."""
 
     @abstractmethod
-    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | DeadLetters]:
         """The rows at positions start <= p < end of one split, in order."""
+
+    def published(self, positions: Positions) -> None:  # noqa: B027  most sources need not know
+        """Called in the driver when an epoch that reads up to these positions is committed and published.
+
+        For those who watch the job from outside, as by a consumer group; the job itself never asks. Not called for
+        every epoch if the process dies in between, and not to fail: what is wrong goes to the log.
+        """
 
 
 @dataclass(frozen=True)

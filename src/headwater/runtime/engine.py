@@ -79,7 +79,7 @@ class JobStatus:
     aligned_epoch: int = -1
     """The newest epoch that was computed and left no row in flight: the one to take a savepoint of."""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per step uid: rows_in, rows_out and late_dropped of this run, in_flight, watermark_ms, entries of state by name."""
+    """Per step uid: rows_in, rows_out, late_dropped and dead_letters of this run, in_flight, watermark_ms, state by name."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per source uid and split: the position of the next row to read."""
     error: str | None = None

@@ -259,7 +259,7 @@ class LocalJob(SupervisedJob):
             on_step(EpochStep.COMMITTED, facts.epoch)
             if not self._settings.publishes_early:
                 self._hand_over(facts.epoch)
-            self._outbox.close(facts.epoch)
+            progress.tell_sources(plan, self._outbox.close(facts.epoch)["positions"])
             if not self._backlog and self._wants_aligned.is_set():
                 self._aligned = self._copies()
                 self._is_aligned.set()

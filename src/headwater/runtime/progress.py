@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.batch import MIN_TIMESTAMP
 from headwater.connectors.contract import Staged
+from headwater.plan.levels import JobPlan
 from headwater.runtime.alignment import Marks
 from headwater.runtime.engine import JobStatus
 from headwater.runtime.host import Outcome
@@ -76,7 +77,8 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
             total = status.steps.setdefault(uid, _fresh_counters())
             total["rows_in"] += counters["rows_in"]
             total["rows_out"] += counters["rows_out"]
-            total["late_dropped"] += counters.get("late_dropped", 0)
+            for name in ("late_dropped", "dead_letters"):
+                total[name] += counters.get(name, 0)
             in_flight[uid] = in_flight.get(uid, 0) + counters.get("in_flight", 0)
             lowest[uid] = min(lowest.get(uid, counters["watermark_ms"]), counters["watermark_ms"])
             entries = states.setdefault(uid, {})
@@ -92,5 +94,11 @@ def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any
 
 
 def _fresh_counters() -> dict[str, Any]:
-    counts = {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "in_flight": 0}
+    counts = {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "dead_letters": 0, "in_flight": 0}
     return {**counts, "watermark_ms": MIN_TIMESTAMP, "state": {}}
+
+
+def tell_sources(plan: JobPlan, positions: Positions) -> None:
+    """Let every source know how far what it gave is published."""
+    for node in plan.sources():
+        node.source.published(positions.get(plan.graph.uid(node), {}))

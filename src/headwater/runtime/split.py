@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from headwater.batch import MAX_TIMESTAMP, Batch, no_timestamps
 from headwater.clock.event_time import timestamps_of
+from headwater.connectors.contract import DEAD_LETTERS, DeadLetters
 from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
 from headwater.runtime.host import Outcome
@@ -32,7 +33,12 @@ class SplitHost:
         outlet = self._outlet
         outlet.begin(facts, f"{self.uid}/{self._split}", start)
         mark, rows = split_watermark(self._node, self.uid), 0
+        dead_letters = 0
         for batch in self._batches(start, end):
+            if isinstance(batch, DeadLetters):
+                dead_letters += len(batch.table)
+                outlet.emit(DEAD_LETTERS.name, Batch(batch.table, no_timestamps(len(batch.table))))
+                continue
             if len(batch):
                 mark.see(batch)
                 rows += len(batch)
@@ -40,18 +46,22 @@ class SplitHost:
             yield Outcome(outlet.take())
         watermark_ms = MAX_TIMESTAMP if ended else mark.end()
         last: list[Routed] = outlet.finish(watermark_ms, idle=idle)
-        steps = {self.uid: {"rows_in": rows, "rows_out": rows, "watermark_ms": watermark_ms, "state": {}}}
+        counters = {"rows_in": rows + dead_letters, "rows_out": rows, "dead_letters": dead_letters}
+        steps = {self.uid: {**counters, "watermark_ms": watermark_ms, "state": {}}}
         yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
 
     def close(self) -> None:
         """Give the place up: fused steps close what they hold open."""
         self._outlet.close()
 
-    def _batches(self, start: int, end: int) -> Iterator[Batch]:
+    def _batches(self, start: int, end: int) -> Iterator[Batch | DeadLetters]:
         waiting: list[pa.RecordBatch] = []
         count = 0
         if start < end:
             for batch in self._node.source.read(self._split, start, end):
+                if isinstance(batch, DeadLetters):
+                    yield batch
+                    continue
                 waiting.append(batch)
                 count += len(batch)
                 if count >= _CHUNK_ROWS:

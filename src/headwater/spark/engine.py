@@ -309,7 +309,7 @@ class SparkJob(SupervisedJob):
             self._settings.on_step(EpochStep.COMMITTED, epoch)
             if not self._settings.publishes_early:
                 self._hand_over(epoch)
-            self._outbox.close(epoch)
+            progress.tell_sources(self._plan, self._outbox.close(epoch)["positions"])
             with self._published:
                 self._published.notify_all()
 

@@ -30,6 +30,7 @@ from headwater.runtime.saved.renaming import Renaming
 from headwater.runtime.steps import OnStep, ignore_steps
 from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import DEFAULT_KEY_GROUPS
+from headwater.streams.dead_letters import check_dead_letters
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
 from headwater.streams.state_backends import check_state_backend
@@ -293,6 +294,7 @@ class Environment:
         restart_time: RestartTime | None = None,
     ) -> Job:
         plan = self._plan(graph)
+        check_dead_letters(graph)
         if bounded is None:
             bounded = all(node.source.bounded for node in plan.sources())
         if bounded:

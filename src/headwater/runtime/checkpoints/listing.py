@@ -42,7 +42,7 @@ class Checkpoint:
     starts: Mapping[str, Mapping[str, int]] = field(repr=False)
     """The same before the epoch."""
     steps: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    """Per step uid: rows_in, rows_out and late_dropped of the epoch, watermark_ms, entries of state and changelog_bytes."""
+    """Per step uid: rows_in, rows_out, late_dropped, dead_letters, watermark_ms, entries of state and changelog_bytes."""
 
     @property
     def watermarks(self) -> dict[str, int]:
