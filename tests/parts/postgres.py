@@ -43,6 +43,17 @@ class PostgresServer:
         """How to connect."""
         return f"host=127.0.0.1 port={self.port} dbname=postgres user={USER} password={self.password}"
 
+    @property
+    def pid(self) -> int:
+        """The process; the server must be running."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """Where its data and its log are."""
+        return self._folder
+
     def start(self) -> None:
         """Start the server and wait until it answers."""
         import psycopg
