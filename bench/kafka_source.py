@@ -53,7 +53,7 @@ def fill(broker: KafkaBroker, records: int, keys: int, partitions: int) -> None:
         raise RuntimeError("the broker does not take the records")
 
 
-def headwater_rate(broker: KafkaBroker, folder: Path, rows_per_epoch: int, partitions: int) -> float:
+def headwater_rate(broker: KafkaBroker, folder: Path, rows_per_epoch: int) -> float:
     """Rows per second of Headwater."""
     env = hw.Environment("bench", job_dir=folder / "job", max_rows_per_epoch=rows_per_epoch)
     source = hw.connectors.kafka(TOPIC, broker.servers, format="raw", metadata={"k": "key"})
@@ -98,7 +98,7 @@ def main() -> None:
         own = sorted(str(jar) for jar in connector.glob("*.jar") if jar.name.startswith(needed))
         spark = local_session(2, {"spark.jars": ",".join(own)})
         print("load average", os.getloadavg())
-        ours = headwater_rate(broker, folder / "headwater", args.rows_per_epoch, args.partitions)
+        ours = headwater_rate(broker, folder / "headwater", args.rows_per_epoch)
         theirs = peer_rate(spark, broker, folder / "spark", args.rows_per_epoch)
         print("load average", os.getloadavg())
         print_result("kafka_source", "spark_kafka_noop", ours, theirs)
