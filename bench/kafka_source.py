@@ -28,8 +28,15 @@ from tests.parts.maven import jars
 from headwater.spark.session import local_session
 
 TOPIC = "events"
-SPARK_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-"""The newest that is published; it runs on Spark 4.3."""
+SPARK_CONNECTOR = "4.2.0"
+"""Of Spark's Kafka source the newest that is published; it runs on Spark 4.3."""
+SPARK_CONNECTOR_JARS = (
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_CONNECTOR}",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",  # not for each version of the source there is one
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+)
+"""What it adds to a Spark that has all the rest."""
 
 
 def fill(broker: KafkaBroker, records: int, keys: int, partitions: int) -> None:
@@ -89,14 +96,12 @@ def main() -> None:
     options.add_argument("--partitions", type=int, default=4)
     args = options.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-kafka-"))
-    connector = jars(f"spark-kafka-{SPARK_CONNECTOR.rpartition(':')[2]}", SPARK_CONNECTOR)
-    needed = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
+    connector = jars(f"spark-kafka-{SPARK_CONNECTOR}", *SPARK_CONNECTOR_JARS, alone=True)
     broker = KafkaBroker()
     try:
         broker.start()
         fill(broker, args.records, args.keys, args.partitions)
-        own = sorted(str(jar) for jar in connector.glob("*.jar") if jar.name.startswith(needed))
-        spark = local_session(2, {"spark.jars": ",".join(own)})
+        spark = local_session(2, {"spark.jars": ",".join(sorted(map(str, connector.glob("*.jar"))))})
         print("load average", os.getloadavg())
         ours = headwater_rate(broker, folder / "headwater", args.rows_per_epoch)
         theirs = peer_rate(spark, broker, folder / "spark", args.rows_per_epoch)

@@ -578,16 +578,19 @@ def test_a_job_on_spark(spark: Any, kafka: KafkaBroker, topic: str, tmp_path: Pa
     for n in range(100):
         send(kafka, topic, b'{"user": "u%d", "amount": %d}' % (n % 3, n), partition=n % 2)
 
-    def run() -> dict[str, int]:
+    def run_to(first: int, second: int) -> None:
         env = hw.Environment("orders", job_dir=tmp_path / "job", max_rows_per_epoch=30, spark=spark)
         found = source(kafka, topic, group="on-spark", metadata={"o": "offset"})
         rows = env.source(found, f"{ORDER}, o bigint", name="orders")
         rows.sink(hw.connectors.files(tmp_path / "out", format="json"))
-        return dict(env.run(bounded=True).status().positions["orders"])
+        job = env.start()
+        try:
+            until(lambda: committed(kafka, "on-spark", topic) == [first, second], job)
+        finally:
+            job.stop()
 
-    assert run() == {f"{topic}-0": 50, f"{topic}-1": 50}
+    run_to(50, 50)
     send(kafka, topic, b'{"user": "late", "amount": 100}')
-    assert run() == {f"{topic}-0": 51, f"{topic}-1": 50}
+    run_to(51, 50)
     lines = [json.loads(line) for file in (tmp_path / "out").glob("*.jsonl") for line in file.read_text().splitlines()]
     assert sorted(line["amount"] for line in lines) == list(range(101))
-    assert committed(kafka, "on-spark", topic) == [51, 50]

@@ -1,4 +1,4 @@
-"""Jars that tests and benchmarks run, fetched with Maven into a cache, with all that they depend on."""
+"""Jars that tests and benchmarks run, fetched with Maven into a cache."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ class MavenUnreachable(Exception):
     """Maven, or the repository it asks, is not there; says which."""
 
 
-def jars(name: str, *artifacts: str) -> Path:
-    """The folder with some artifacts, each 'group:artifact:version'; fetched when `name` is not in the cache yet."""
+def jars(name: str, *artifacts: str, alone: bool = False) -> Path:
+    """The folder with some artifacts, each 'group:artifact:version'; fetched when `name` is not in the cache yet.
+
+    With all that they depend on, unless they are wanted `alone`.
+    """
     folder = _cache() / name
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             made = Path(place) / "jars"
-            _fetch(artifacts, Path(place), made)
+            _fetch(artifacts, Path(place), made, alone=alone)
             try:
                 made.rename(folder)
             except OSError:  # another run was faster
@@ -32,12 +35,12 @@ def jars(name: str, *artifacts: str) -> Path:
     return folder
 
 
-def _fetch(artifacts: tuple[str, ...], place: Path, folder: Path) -> None:
+def _fetch(artifacts: tuple[str, ...], place: Path, folder: Path, *, alone: bool) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise MavenUnreachable(f"Maven is needed to fetch {', '.join(artifacts)}, and mvn is not on the PATH")
     pom = place / "pom.xml"
-    pom.write_text(_pom(artifacts))
+    pom.write_text(_pom(artifacts, alone=alone))
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
     command = [maven, "--quiet", "--batch-mode", "--file", str(pom), *goal]
     try:
@@ -49,10 +52,11 @@ def _fetch(artifacts: tuple[str, ...], place: Path, folder: Path) -> None:
         raise MavenUnreachable(f"Maven cannot fetch {', '.join(artifacts)}: {said.strip()[:500]}")
 
 
-def _pom(artifacts: tuple[str, ...]) -> str:
+def _pom(artifacts: tuple[str, ...], *, alone: bool) -> str:
+    nothing_else = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     needed = [
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{version}</version></dependency>"
+        f"<version>{version}</version>{nothing_else if alone else ''}</dependency>"
         for group, artifact, version in (map(escape, artifact.split(":")) for artifact in artifacts)
     ]
     return (
