@@ -408,8 +408,8 @@ class SourceError(HeadwaterError):
         return cls(f"step {step!r}: {problem}; {action}")
 
     @classmethod
-    def unreadable(cls, source: str, problem: str, action: str) -> SourceError:
-        return cls(f"{source} cannot be read: {problem}; {action}")
+    def unreadable(cls, what: str, problem: str, action: str) -> SourceError:
+        return cls(f"{what} cannot be read: {problem}; {action}")
 
     @classmethod
     def bad_timestamp(cls, source: str, column: str, row: object) -> SourceError:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TextIO
+
+import pyarrow as pa
 
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.file_formats import READERS, carried, schema_of
+from headwater.connectors.file_source import FilesSource
 from headwater.connectors.files import FilesSink
 from headwater.connectors.formats import AvroFormat, Format, format_of
 from headwater.connectors.generator import GeneratorSource
@@ -15,10 +20,12 @@ from headwater.connectors.kafka.connection import Connection
 from headwater.connectors.kafka.source import KafkaSource, Reading, Topics
 from headwater.connectors.kafka.start import Start, StartLike
 from headwater.connectors.log import LogSource
+from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
 from headwater.connectors.postgres import PostgresTable
-from headwater.durations import Duration
-from headwater.errors import GraphError
+from headwater.durations import Duration, duration_ms
+from headwater.errors import GraphError, SourceError
+from headwater.schema import Schema
 
 __all__ = [
     "DeadLetters",
@@ -31,9 +38,11 @@ __all__ = [
     "console",
     "files",
     "generator",
+    "infer_schema",
     "kafka",
     "log",
     "memory",
+    "read_files",
     "read_staged",
 ]
 
@@ -94,6 +103,52 @@ def generator(
 def files(folder: str | os.PathLike[str], *, format: str = "parquet") -> FilesSink:  # noqa: A002
     """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed."""
     return FilesSink(folder, format)
+
+
+def read_files(
+    folder: str | os.PathLike[str],
+    *,
+    format: str = "parquet",  # noqa: A002
+    pattern: str = "*",
+    order: str = "modified",
+    watch: bool = True,
+    splits: int = 1,
+    max_files_per_epoch: int = 1000,
+    settle: Duration = "1 s",
+    bad_records: str = "fail",
+    metadata: Mapping[str, str] | None = None,
+) -> FilesSource:
+    """Parquet, JSON-lines ('json') or CSV files of a folder, and those that come into it later, each once and whole.
+
+    Files are read in the `order` of their modification or their names, as far as they are found together; with
+    `watch=False` the input is what is there when the job first starts. A file that was written to within `settle` is left
+    for later. One that cannot be read stops the job, or with `bad_records="dead_letters"` becomes a row there. `metadata`
+    maps columns to what they get of the file: 'path', 'size_bytes' or 'modified'.
+    """
+    settle_ms = duration_ms(settle, what="settle")
+    return FilesSource(
+        Lookout(Path(folder).absolute(), pattern, order, settle_ms),
+        format,
+        watch=watch,
+        splits=splits,
+        max_files_per_epoch=max_files_per_epoch,
+        bad_records=bad_records,
+        metadata=metadata or {},
+    )
+
+
+def infer_schema(folder: str | os.PathLike[str], format: str = "parquet", *, pattern: str = "*") -> Schema:  # noqa: A002
+    """The schema of the files in a folder, as the first of them by name has it; of text, as its first rows look."""
+    if format not in READERS:
+        raise GraphError.bad_argument("infer_schema", f"reads {', '.join(READERS)}", format, "choose one of them")
+    path = Lookout(Path(folder).absolute(), pattern, "name", 0).first()
+    if path is None:
+        raise SourceError.unreadable(str(folder), f"there is no file that fits {pattern!r}", "declare the schema")
+    try:
+        found = schema_of(path, format)
+    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+        raise SourceError.unreadable(str(path), str(error), "declare the schema, or repair the file") from None
+    return carried(found)
 
 
 def console(stream: TextIO | None = None) -> ConsoleSink:

@@ -32,6 +32,7 @@ from headwater.runtime.payload import decode_report
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 from headwater.runtime.saved.origin import Origin
+from headwater.runtime.saved.remembered import begin_sources
 from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
@@ -101,9 +102,9 @@ class SparkJob(SupervisedJob):
 
     def start(self) -> None:
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
-        for source in self._plan.sources():
-            source.source.check(source.schema)
-        self._folder.claim(self._plan, self._origin())
+        origin = self._origin()
+        begin_sources(self._plan, self._folder.sources, origin, is_new=not self._folder.is_claimed())
+        self._folder.claim(self._plan, origin)
         finish_rewind(self._folder.path)
         self._status.restarts = read_reasons(self._folder.restarts)
         try:
@@ -354,7 +355,7 @@ class SparkJob(SupervisedJob):
         self._wait_until_published(path)
         epoch = self._epoch_to_save(path)
         stored = self._stored(epoch)
-        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
+        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset(), self._folder.sources)
         parts = partial(stored.write_parts, self._plan)
         return take(path, what, parts, self._settings.on_savepoint_step)
 

@@ -277,9 +277,7 @@ class Environment:
         savepoint, renaming = Savepoint.open(Path(path)), Renaming.of(renamed)
         plan = self.plan()
         require(savepoint, fit(savepoint, Program(plan), renaming), allow_dropped_state=allow_dropped_state)
-        origin = Origin.of(savepoint, renaming)
-        origin.check_input(plan)
-        return origin
+        return Origin.of(savepoint, renaming)
 
     def _start(
         self,
@@ -293,6 +291,7 @@ class Environment:
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
     ) -> Job:
+        graph = graph.with_own_sources()
         plan = self._plan(graph)
         check_dead_letters(graph)
         if bounded is None:
