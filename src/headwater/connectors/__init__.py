@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from headwater.connectors.console import ConsoleSink
@@ -12,7 +12,9 @@ from headwater.connectors.files import FilesSink
 from headwater.connectors.generator import GeneratorSource
 from headwater.connectors.log import LogSource
 from headwater.connectors.memory import MemorySink
-from headwater.connectors.postgres import PostgresTable
+from headwater.connectors.postgres import PostgresSink, PostgresTable
+from headwater.connectors.postgres.sink import RETRY
+from headwater.retry import Retry
 
 __all__ = [
     "DeadLetters",
@@ -26,6 +28,7 @@ __all__ = [
     "generator",
     "log",
     "memory",
+    "postgres",
     "read_staged",
 ]
 
@@ -45,6 +48,23 @@ def generator(
 def files(folder: str | os.PathLike[str], *, format: str = "parquet") -> FilesSink:  # noqa: A002
     """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed."""
     return FilesSink(folder, format)
+
+
+def postgres(
+    connection: str,
+    table: str,
+    *,
+    mode: str = "append",
+    key: str | Sequence[str] | None = None,
+    retry: Retry = RETRY,
+    create: bool = False,
+) -> PostgresSink:
+    """A PostgreSQL table: rows are appended, or by `mode="upsert"` there is one for each `key`, the newest.
+
+    `connection` is a conninfo string, a postgresql:// address, or 'env:NAME' for one in the driver's environment.
+    A database that goes away is tried again as `retry` says; `create=True` makes a table that is not there.
+    """
+    return PostgresSink(connection, table, mode=mode, key=key, retry=retry, create=create)
 
 
 def console(stream: TextIO | None = None) -> ConsoleSink:

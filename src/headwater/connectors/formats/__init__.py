@@ -1,0 +1,1 @@
+"""How rows look as bytes in systems that know no columns."""
