@@ -412,6 +412,10 @@ class SourceError(HeadwaterError):
         return cls(f"step {step!r}: {problem}; {action}")
 
     @classmethod
+    def unreadable(cls, source: str, problem: str, action: str) -> SourceError:
+        return cls(f"{source} cannot be read: {problem}; {action}")
+
+    @classmethod
     def bad_timestamp(cls, source: str, column: str, row: object) -> SourceError:
         return cls(
             f"source {source}: the event-time column {column!r} is null in {_short(row)}; filter such rows out before the log, "

@@ -63,6 +63,8 @@ ALLOWED: dict[str, frozenset[str]] = {
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "pyspark": frozenset({"spark"}),
     "py4j": frozenset(),
+    "confluent_kafka": frozenset({"connectors"}),
+    "fastavro": frozenset({"connectors"}),
     "psycopg": frozenset({"connectors"}),
     "pandas": frozenset(),  # pyspark needs it, we do not
     "duckdb": frozenset({"expressions"}),

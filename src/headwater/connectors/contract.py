@@ -78,6 +78,9 @@ class Source(ABC):
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | DeadLetters]:
         """The rows at positions start <= p < end of one split, in order."""
 
+    def release(self, split: str) -> None:  # noqa: B027  most sources hold nothing open
+        """Give up what is held open to read a split, in the process that read it; reading it again opens it again."""
+
     def published(self, positions: Positions) -> None:  # noqa: B027  most sources need not know
         """Called in the driver when an epoch that reads up to these positions is committed and published.
 
