@@ -15,7 +15,7 @@ ROOT = "<root>"
 
 LEAVES = frozenset(
     {"aggregates", "batch", "composition", "descriptors", "durable", "durations", "errors", "evictors", "expressions"}
-    | {"functions", "lookups", "restart", "retry", "rows", "schema", "triggers", "watermarks", "windows"}
+    | {"functions", "lookups", "restart", "retry", "row_kinds", "rows", "schema", "triggers", "watermarks", "windows"}
 )
 """Single files that know only each other."""
 

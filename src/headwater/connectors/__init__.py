@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,9 +22,11 @@ from headwater.connectors.kafka.start import Start, StartLike
 from headwater.connectors.log import LogSource
 from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
-from headwater.connectors.postgres import PostgresTable
+from headwater.connectors.postgres import PostgresSink, PostgresTable
+from headwater.connectors.postgres.sink import RETRY
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
+from headwater.retry import Retry
 from headwater.schema import Schema
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "kafka",
     "log",
     "memory",
+    "postgres",
     "read_files",
     "read_staged",
 ]
@@ -149,6 +152,23 @@ def infer_schema(folder: str | os.PathLike[str], format: str = "parquet", *, pat
     except (OSError, EOFError, ValueError, pa.ArrowException) as error:
         raise SourceError.unreadable(str(path), str(error), "declare the schema, or repair the file") from None
     return carried(found)
+
+
+def postgres(
+    connection: str,
+    table: str,
+    *,
+    mode: str = "append",
+    key: str | Sequence[str] | None = None,
+    retry: Retry = RETRY,
+    create: bool = False,
+) -> PostgresSink:
+    """A PostgreSQL table: rows are appended, or by `mode="upsert"` there is one for each `key`, the newest.
+
+    `connection` is a conninfo string, a postgresql:// address, or 'env:NAME' for one in the driver's environment.
+    A database that goes away is tried again as `retry` says; `create=True` makes a table that is not there.
+    """
+    return PostgresSink(connection, table, mode=mode, key=key, retry=retry, create=create)
 
 
 def console(stream: TextIO | None = None) -> ConsoleSink:

@@ -155,6 +155,9 @@ class Sink(ABC):
     def publish(self, epoch: int, files: list[Staged]) -> None:
         """Make the epoch's rows visible, in the order of the files; called in the order of epochs."""
 
+    def close(self) -> None:  # noqa: B027  most outputs hold nothing open
+        """Called in the driver when a run is over, however it ended: let go of connections. It may be opened again."""
+
 
 def read_staged(file: Staged) -> pa.Table:
     """The rows of a file staged by the default `Sink.stage`."""

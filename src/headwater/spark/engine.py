@@ -25,6 +25,7 @@ from headwater.runtime.checkpoints.history import History
 from headwater.runtime.checkpoints.listing import Checkpoints, damage_of_newest
 from headwater.runtime.checkpoints.replay import Replay
 from headwater.runtime.checkpoints.rewind import finish_rewind
+from headwater.runtime.closing import close_all
 from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
@@ -380,6 +381,7 @@ class SparkJob(SupervisedJob):
         return aligned
 
     def release(self) -> None:
+        close_all(self._plan.sinks_by_uid().values())
         if self._shipped is not None:
             self._shipped.remove()
         self._history.close()
