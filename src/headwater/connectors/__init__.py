@@ -24,6 +24,7 @@ from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
 from headwater.connectors.postgres import PostgresSink, PostgresTable
 from headwater.connectors.postgres.sink import RETRY
+from headwater.connectors.socket_source import SocketSource
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
 from headwater.retry import Retry
@@ -47,6 +48,7 @@ __all__ = [
     "postgres",
     "read_files",
     "read_staged",
+    "socket",
 ]
 
 
@@ -77,8 +79,8 @@ def kafka(  # noqa: PLR0913  each is a choice of its own, and all but two have a
     that has expired unread, unless the job is to 'skip' it. `group` gets the offsets of what is published, for others
     to see. `options` go to librdkafka; a value 'env:NAME' is read where it is used, and none is ever shown.
     """
-    _choose("bad_records", bad_records, ("fail", "dead_letters"))
-    _choose("on_lost", on_lost, ("fail", "skip"))
+    _choose("kafka", "bad_records", bad_records, ("fail", "dead_letters"))
+    _choose("kafka", "on_lost", on_lost, ("fail", "skip"))
     named = Topics.of(topics, pattern)
     reading = Reading(
         format=format_of(format, "kafka"),
@@ -171,6 +173,23 @@ def postgres(
     return PostgresSink(connection, table, mode=mode, key=key, retry=retry, create=create)
 
 
+def socket(
+    host: str,
+    port: int,
+    *,
+    format: Format | str = "raw",  # noqa: A002
+    bad_records: str = "fail",
+    timeout: Duration = "10 s",
+) -> SocketSource:
+    """Lines that a TCP server sends, as `nc -lk 9999` does; for trying things out.
+
+    Not replayable: what was sent and not yet received when the job fails is lost, and `explain_guarantees()` says so.
+    """
+    _choose("socket", "bad_records", bad_records, ("fail", "dead_letters"))
+    has_dead_letters = bad_records == "dead_letters"
+    return SocketSource(host, port, format_of(format, "socket"), timeout, has_dead_letters=has_dead_letters)
+
+
 def console(stream: TextIO | None = None) -> ConsoleSink:
     """Prints each committed row as a JSON line."""
     return ConsoleSink(stream)
@@ -181,6 +200,6 @@ def memory() -> MemorySink:
     return MemorySink()
 
 
-def _choose(name: str, given: str, known: tuple[str, ...]) -> None:
+def _choose(step: str, name: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
-        raise GraphError.bad_argument("kafka", f"needs {name}= {' or '.join(known)}", given, "choose one of them")
+        raise GraphError.bad_argument(step, f"needs {name}= {' or '.join(known)}", given, "choose one of them")
