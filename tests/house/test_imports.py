@@ -52,6 +52,7 @@ ALLOWED: dict[str, frozenset[str]] = {
         "state",
         "streams.environment",
     },
+    "push": LEAVES | {"connectors.formats", "eventlog"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do
@@ -71,6 +72,8 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "sqlglot": frozenset({"expressions"}),
     "rich": frozenset({"demo"}),
     "rocksdict": frozenset({"state"}),
+    "starlette": frozenset({"push"}),
+    "uvicorn": frozenset({"push"}),
 }
 """Where a package may be imported that is not free to import everywhere."""
 
