@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
+import json
 import pickle
 import time
 import uuid
@@ -11,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions, OffsetSpec
 from tests.parts.kafka import USER, KafkaBroker
 from tests.parts.waiting import until
 
 import headwater as hw
 from headwater.connectors.contract import Source
 
+kafka_source = importlib.import_module("headwater.connectors.kafka.source")  # the function hides the package
 ORDER = "user string, amount bigint"
 RAW: dict[str, Any] = {"format": "raw"}
 PLACE = {"t": "topic", "p": "partition", "o": "offset"}
@@ -128,7 +131,7 @@ def test_bad_records_can_be_put_aside(kafka: KafkaBroker, topic: str) -> None:
     orders = env.source(found, f"k string, {ORDER}", name="orders")
     orders.sink(good)
     orders.side_output(hw.DEAD_LETTERS).sink(bad)
-    status = env.run().status()
+    status = env.run(bounded=True).status()
     assert [row.amount for row in good.rows] == [n for n in range(100) if n not in (0, 50, 51, 99)]
     assert [(row.split, row.position, row.value) for row in bad.rows] == [
         *((f"{topic}-0", n, b"bad %d" % n) for n in (0, 50, 51, 99)),
@@ -196,7 +199,7 @@ class running:  # noqa: N801
 
 
 def test_new_partitions_are_found(kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.connectors.kafka.source._REFRESH_S", 0.1)
+    monkeypatch.setattr(kafka_source, "_REFRESH_S", 0.1)
     send(kafka, topic, b"a")
     with running(source(kafka, topic, start="latest", **RAW)) as (job, rows):
         until(lambda: job.status().epoch >= 0, job)
@@ -209,7 +212,7 @@ def test_new_partitions_are_found(kafka: KafkaBroker, topic: str, monkeypatch: p
 
 
 def test_topics_of_a_pattern_are_found_when_they_come(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.connectors.kafka.source._REFRESH_S", 0.1)
+    monkeypatch.setattr(kafka_source, "_REFRESH_S", 0.1)
     stem = f"many-{uuid.uuid4().hex[:8]}"
     for name in (f"{stem}-1", f"{stem}-2", f"not-{stem}-1"):
         kafka.create_topic(name)
@@ -242,7 +245,7 @@ def test_every_partition_has_a_watermark_of_its_own(kafka: KafkaBroker, topic: s
             send(kafka, topic, b"x", partition=partition, timestamp=at)
     found = source(kafka, topic, metadata={"at": "timestamp", "p": "partition"}, **RAW)
     env = hw.Environment("marks", engine="local", max_rows_per_epoch=2)
-    events = env.source(found, "v string, at timestamp, p int", hw.Watermarks.ascending("at"))
+    events = env.source(found, "v string, at timestamp, p int", hw.Watermarks.monotonous("at"))
     counted = events.key_by("v").window(hw.windows.tumbling("10 s")).agg(n=hw.count())
     assert sum(row.n for row in counted.collect()) == 6
 
@@ -254,7 +257,7 @@ def test_a_partition_without_records_is_idle_after_a_while(kafka: KafkaBroker, t
     found = source(kafka, topic, metadata={"at": "timestamp"}, **RAW)
     env = hw.Environment("idle", engine="local", checkpoint_interval="20 ms")
     sink = hw.connectors.memory()
-    events = env.source(found, "v string, at timestamp", hw.Watermarks.ascending("at").with_idleness("200 ms"))
+    events = env.source(found, "v string, at timestamp", hw.Watermarks.monotonous("at").with_idleness("200 ms"))
     events.key_by("v").window(hw.windows.tumbling("10 s")).agg(n=hw.count()).sink(sink)
     job = env.start()
     try:
@@ -291,7 +294,7 @@ def test_a_job_goes_on_from_a_savepoint_where_it_was(kafka: KafkaBroker, topic: 
     env = hw.Environment("saved", engine="local")
     sink = hw.connectors.memory()
     env.source(source(kafka, topic, start="latest", **RAW), "v string").sink(sink)
-    env.run(from_savepoint=tmp_path / "savepoint")
+    env.run(from_=tmp_path / "savepoint", bounded=True)
     assert [row.v for row in sink.rows] == ["5", "6", "7"]
 
 
@@ -306,8 +309,6 @@ def test_a_consumer_group_shows_what_is_published(kafka: KafkaBroker, topic: str
 
 
 def committed(broker: KafkaBroker, group: str, topic: str) -> list[int | None]:
-    from confluent_kafka import Consumer
-
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": group, "log_level": 0})
     try:
         found = consumer.committed([TopicPartition(topic, p) for p in range(2)], timeout=20)
@@ -357,6 +358,19 @@ def transaction(broker: KafkaBroker, topic: str, *values: bytes, commits: bool) 
         producer.commit_transaction(20)
     else:
         producer.abort_transaction(20)
+    wait_for_marks(broker, topic)
+
+
+def wait_for_marks(broker: KafkaBroker, topic: str) -> None:
+    """Kafka writes the mark of a transaction a moment after it has said yes; the test's timeout ends a wait for nothing."""
+    admin, at = broker.admin(), TopicPartition(topic, 0)
+
+    def end(isolation: IsolationLevel) -> int:
+        (answer,) = admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=isolation).values()
+        return int(answer.result(20).offset)
+
+    while end(IsolationLevel.READ_COMMITTED) != end(IsolationLevel.READ_UNCOMMITTED):
+        pass
 
 
 def test_only_committed_transactions_are_read_and_their_marks_keep_nobody_waiting(
@@ -383,6 +397,7 @@ def test_an_open_transaction_is_not_read(kafka: KafkaBroker, topic: str, placed:
     send(kafka, topic, b"c")
     assert placed.latest({}, 0) == {f"{topic}-0": 1}
     producer.commit_transaction(20)
+    wait_for_marks(kafka, topic)
     assert placed.latest({}, 0) == {f"{topic}-0": 4}
     assert read(placed, topic, 0, 4) == [0, 1, 2]
 
@@ -429,7 +444,7 @@ def test_a_topic_that_is_deleted_is_told(kafka: KafkaBroker, topic: str, placed:
 def test_a_topic_that_is_made_again_is_noticed(
     kafka: KafkaBroker, topic: str, placed: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.connectors.kafka.source._REFRESH_S", 0.0)
+    monkeypatch.setattr(kafka_source, "_REFRESH_S", 0.0)
     send(kafka, topic, b"a", b"b")
     assert placed.latest({f"{topic}-0": 2}, 0) == {f"{topic}-0": 2}
     kafka.delete_topic(topic)
@@ -465,7 +480,7 @@ def test_a_broker_that_goes_away_fails_the_job_and_it_runs_when_it_is_back(kafka
     env.source(found, "v string").sink(sink)
     try:
         with pytest.raises(hw.SourceError, match="no answer within 2 s"):
-            env.run(on_step=stop_after_one)
+            env.run(bounded=True, on_step=stop_after_one)
     finally:
         kafka.start()
     assert [row.v for row in sink.rows] == ["0", "1"]
@@ -573,8 +588,6 @@ def test_a_job_on_spark(spark: Any, kafka: KafkaBroker, topic: str, tmp_path: Pa
     assert run() == {f"{topic}-0": 50, f"{topic}-1": 50}
     send(kafka, topic, b'{"user": "late", "amount": 100}')
     assert run() == {f"{topic}-0": 51, f"{topic}-1": 50}
-    import json
-
     lines = [json.loads(line) for file in (tmp_path / "out").glob("*.jsonl") for line in file.read_text().splitlines()]
     assert sorted(line["amount"] for line in lines) == list(range(101))
     assert committed(kafka, "on-spark", topic) == [51, 50]

@@ -91,14 +91,14 @@ class PartitionReader:
         first = self._wait()
         came = [first, *self._consumer.consume(_PIECE_RECORDS, 0)]
         records = [message for message in came if message.error() is None]
-        if len(records) < len(came):
-            for message in came:
-                if message.error() is not None:
-                    self._heed(message)
         if records:
             if _offset(records[0]) < self._seen:
                 raise self._gone_back(_offset(records[0]))
             self._seen = _offset(records[-1]) + 1
+        if len(records) < len(came):
+            for message in came:
+                if message.error() is not None:
+                    self._heed(message)
         return records
 
     def _wait(self) -> Message:

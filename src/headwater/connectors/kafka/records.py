@@ -34,7 +34,7 @@ class RecordDecoder:
     """Turns records into rows of a schema. A record without a value has nulls where the value's columns are."""
 
     def __init__(self, schema: Schema, format: Format, metadata: Mapping[str, str]) -> None:  # noqa: A002
-        self._schema = schema.arrow
+        self.schema = schema.arrow
         self._format = format
         self._metadata = metadata
         for column, part in metadata.items():
@@ -57,14 +57,14 @@ class RecordDecoder:
         return sifted(records, self._decode)
 
     def _decode(self, records: Sequence[Message]) -> pa.RecordBatch:
-        columns = {name: _PART[part](records, self._schema.field(name).type) for name, part in self._metadata.items()}
+        columns = {name: _PART[part](records, self.schema.field(name).type) for name, part in self._metadata.items()}
         if len(self._values):
             table = self._decoded_values(records)
             columns |= {name: table.column(name).combine_chunks() for name in table.column_names}
         for name in self._required:
             if columns[name].null_count:
                 raise Undecodable(f"{name!r} is null, and declared not null")
-        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+        return pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
 
     def _decoded_values(self, records: Sequence[Message]) -> pa.Table:
         values = [record.value() for record in records]

@@ -90,7 +90,6 @@ class KafkaSource(Source):
         self._topics, self._connection, self._reading = topics, connection, reading
         self.has_dead_letters = reading.has_dead_letters
         self._decoder: RecordDecoder | None = None
-        self._schema: Schema | None = None
         self._open: _Open = _Open()
 
     def __repr__(self) -> str:
@@ -103,12 +102,12 @@ class KafkaSource(Source):
         return self._connection.what
 
     def check(self, schema: Schema) -> None:
-        if self._schema not in (None, schema):
+        if self._decoder is not None and self._decoder.schema != schema.arrow:
+            known = Schema(self._decoder.schema).ddl()
             raise GraphError.bad_argument(
-                "kafka", f"is read as '{self._schema}' already", schema.ddl(), "make a source for each schema"
+                "kafka", f"is read as '{known}' already", schema.ddl(), "make a source for each schema"
             )
         self._decoder = RecordDecoder(schema, self._reading.format, self._reading.metadata)
-        self._schema = schema
 
     def earliest(self) -> Positions:
         cluster = self._cluster()
