@@ -1,4 +1,4 @@
-"""The ends of a job: `hw.connectors.log(...)`, `files(...)`, `generator(...)`, `memory()`, `console()`; tables to ask."""
+"""The ends of a job: `hw.connectors.log(...)`, `read_files(...)`, `files(...)`, `dataframes(...)`; tables to ask."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.dataframes import DataFrameSink, DeltaSink
 from headwater.connectors.file_formats import READERS, carried, schema_of
 from headwater.connectors.file_source import FilesSource
 from headwater.connectors.files import FilesSink
@@ -31,6 +32,8 @@ __all__ = [
     "Source",
     "Staged",
     "console",
+    "dataframes",
+    "delta",
     "files",
     "generator",
     "infer_schema",
@@ -107,6 +110,19 @@ def infer_schema(folder: str | os.PathLike[str], format: str = "parquet", *, pat
 def console(stream: TextIO | None = None) -> ConsoleSink:
     """Prints each committed row as a JSON line."""
     return ConsoleSink(stream)
+
+
+def dataframes(write: Callable[[Any, int], None], *, idempotent: bool = False) -> DataFrameSink:
+    """Calls `write(frame, epoch)` with the rows of each committed epoch as a DataFrame of Spark, in the driver.
+
+    After a failure it may be called again with an epoch and the same rows. If that changes nothing, say `idempotent=True`.
+    """
+    return DataFrameSink(write, idempotent=idempotent)
+
+
+def delta(path: str | os.PathLike[str]) -> DeltaSink:
+    """Appends to a Delta table, each epoch once. The session needs Delta, as the package delta-spark sets it up."""
+    return DeltaSink(os.fspath(path))
 
 
 def memory() -> MemorySink:
