@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,7 +19,9 @@ from headwater.connectors.generator import GeneratorSource
 from headwater.connectors.log import LogSource
 from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
+from headwater.connectors.partitions import Partitions
 from headwater.connectors.postgres import PostgresTable
+from headwater.connectors.rolling import Limits
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
 from headwater.schema import Schema
@@ -56,9 +58,27 @@ def generator(
     return GeneratorSource(make, count, rate, splits)
 
 
-def files(folder: str | os.PathLike[str], *, format: str = "parquet") -> FilesSink:  # noqa: A002
-    """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed."""
-    return FilesSink(folder, format)
+def files(
+    folder: str | os.PathLike[str],
+    *,
+    format: str = "parquet",  # noqa: A002
+    partition_by: Sequence[str] = (),
+    roll_bytes: int | None = None,
+    roll_every: Duration | None = None,
+) -> FilesSink:
+    """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed.
+
+    With `partition_by` there is a folder for each value of these columns, as `day=2024-01-01/`. Each epoch writes its own
+    files. With `roll_bytes` or `roll_every` those of several epochs become one, which is seen when it has about that size,
+    when its first row has waited so long, or when the job ends; files of more than `roll_bytes` are split.
+    """
+    if isinstance(partition_by, str):
+        raise GraphError.bad_argument("files", "partitions by a list of columns", partition_by, f"[{partition_by!r}]")
+    if roll_bytes is not None and roll_bytes < 1:
+        raise GraphError.bad_argument("files", "rolls files of a size", roll_bytes, "give roll_bytes=128 << 20 or so")
+    age_ms = None if roll_every is None else duration_ms(roll_every, what="roll_every")
+    limits = None if roll_bytes is None and age_ms is None else Limits(roll_bytes, age_ms)
+    return FilesSink(folder, format, partitions=Partitions(partition_by), limits=limits)
 
 
 def read_files(

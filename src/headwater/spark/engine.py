@@ -216,7 +216,8 @@ class SparkJob(SupervisedJob):
         reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
         on_step(EpochStep.STAGED, epoch)
         end = any(one.get("end", False) for one in reports)
-        facts = {"end": end, "positions": progress.positions_of(reports)}
+        now_ms = max((one.get("now_ms", 0) for one in reports), default=0)
+        facts = {"end": end, "positions": progress.positions_of(reports), "now_ms": now_ms}
         self._marks.write(epoch, progress.marks_of(reports))
         self._note_backlog(epoch, progress.backlog_of(reports))
         self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
