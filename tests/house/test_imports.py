@@ -29,7 +29,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "plan": LEAVES | {"connectors.contract", "graph"},
     "operators": LEAVES | {"clock", "graph.nodes", "state"},
     "runtime": LEAVES | {"clock", "connectors.contract", "graph", "operators", "plan", "state"},
-    "spark": LEAVES | {"connectors.contract", "plan", "runtime", "state.changelog"},
+    "spark": LEAVES
+    | {"connectors.batches", "connectors.contract", "connectors.dataframes", "plan", "runtime", "state.changelog"},
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
     "streams": LEAVES
     | {"clock.event_time", "connectors", "graph", "plan", "state.keys"}

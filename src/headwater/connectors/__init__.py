@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.dataframes import DataFrameSink, DeltaSink
 from headwater.connectors.file_formats import READERS, carried, schema_of
 from headwater.connectors.file_source import FilesSource
 from headwater.connectors.files import FilesSink
@@ -22,8 +23,10 @@ from headwater.connectors.kafka.start import Start, StartLike
 from headwater.connectors.log import LogSource
 from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
+from headwater.connectors.partitions import Partitions
 from headwater.connectors.postgres import PostgresSink, PostgresTable
 from headwater.connectors.postgres.sink import RETRY
+from headwater.connectors.rolling import Limits
 from headwater.connectors.socket_source import SocketSource
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
@@ -39,6 +42,8 @@ __all__ = [
     "Staged",
     "avro",
     "console",
+    "dataframes",
+    "delta",
     "files",
     "generator",
     "infer_schema",
@@ -105,9 +110,27 @@ def generator(
     return GeneratorSource(make, count, rate, splits)
 
 
-def files(folder: str | os.PathLike[str], *, format: str = "parquet") -> FilesSink:  # noqa: A002
-    """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed."""
-    return FilesSink(folder, format)
+def files(
+    folder: str | os.PathLike[str],
+    *,
+    format: str = "parquet",  # noqa: A002
+    partition_by: Sequence[str] = (),
+    roll_bytes: int | None = None,
+    roll_every: Duration | None = None,
+) -> FilesSink:
+    """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed.
+
+    With `partition_by` there is a folder for each value of these columns, as `day=2024-01-01/`. Each epoch writes its own
+    files. With `roll_bytes` or `roll_every` those of several epochs become one, which is seen when it has about that size,
+    when its first row has waited so long, or when the job ends; files of more than `roll_bytes` are split.
+    """
+    if isinstance(partition_by, str):
+        raise GraphError.bad_argument("files", "partitions by a list of columns", partition_by, f"[{partition_by!r}]")
+    if roll_bytes is not None and roll_bytes < 1:
+        raise GraphError.bad_argument("files", "rolls files of a size", roll_bytes, "give roll_bytes=128 << 20 or so")
+    age_ms = None if roll_every is None else duration_ms(roll_every, what="roll_every")
+    limits = None if roll_bytes is None and age_ms is None else Limits(roll_bytes, age_ms)
+    return FilesSink(folder, format, partitions=Partitions(partition_by), limits=limits)
 
 
 def read_files(
@@ -193,6 +216,19 @@ def socket(
 def console(stream: TextIO | None = None) -> ConsoleSink:
     """Prints each committed row as a JSON line."""
     return ConsoleSink(stream)
+
+
+def dataframes(write: Callable[[Any, int], None], *, idempotent: bool = False) -> DataFrameSink:
+    """Calls `write(frame, epoch)` with the rows of each committed epoch as a DataFrame of Spark, in the driver.
+
+    After a failure it may be called again with an epoch and the same rows. If that changes nothing, say `idempotent=True`.
+    """
+    return DataFrameSink(write, idempotent=idempotent)
+
+
+def delta(path: str | os.PathLike[str]) -> DeltaSink:
+    """Appends to a Delta table, each epoch once. The session needs Delta, as the package delta-spark sets it up."""
+    return DeltaSink(os.fspath(path))
 
 
 def memory() -> MemorySink:

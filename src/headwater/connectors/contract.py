@@ -139,6 +139,14 @@ class Sink(ABC):
         with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
             writer.write_table(table)
 
+    def stage_all(self, table: pa.Table, path: Path, name: str) -> Iterator[tuple[Path, str, int]]:
+        """Write a task's rows, to be published as `name`: of each file, where it is, its name and how many rows it has.
+
+        By default that is one file. More of them are beside `path`, and their names begin as its does.
+        """
+        self.stage(table, path)
+        yield path, name, len(table)
+
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:  # noqa: B027  most outputs have no owner
         """Called before `open` for a job that goes on from a savepoint: the output of job `before` becomes this one's.
 
@@ -154,6 +162,12 @@ class Sink(ABC):
     @abstractmethod
     def publish(self, epoch: int, files: list[Staged]) -> None:
         """Make the epoch's rows visible, in the order of the files; called in the order of epochs."""
+
+    def at_epoch(self, now_ms: int, *, ended: bool) -> None:  # noqa: B027  rows alone say enough to most outputs
+        """Called before `publish`: the processing time of its epoch, and whether the input ends with it."""
+
+    def flush(self) -> None:  # noqa: B027  most outputs hold nothing back
+        """Called when a job has come to an orderly end: what is published and out of sight is to be seen now."""
 
     def close(self) -> None:  # noqa: B027  most outputs hold nothing open
         """Called in the driver when a run is over, however it ended: let go of connections. It may be opened again."""

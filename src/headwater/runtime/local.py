@@ -249,7 +249,7 @@ class LocalJob(SupervisedJob):
             staged = stage(plan, self._folder, facts.epoch, place, outcome.sink_batches)
             reports.append(progress.report(outcome, staged, positions={}))
         on_step(EpochStep.STAGED, facts.epoch)
-        manifest_facts = {"end": end["end"], "positions": end["positions"]}
+        manifest_facts = {"end": end["end"], "positions": end["positions"], "now_ms": facts.now_ms}
         self._outbox.write_manifest(facts.epoch, progress.staged_files(reports), manifest_facts)
         on_step(EpochStep.MANIFEST, facts.epoch)
         if self._settings.publishes_early:
