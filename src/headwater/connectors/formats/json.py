@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+from headwater.connectors.formats.json_text import json_line
 
 _ROW = re.compile(r"\.? in row \d+$")
 
@@ -40,6 +41,12 @@ class JsonFormat(Format):
         if len(table) != len(values):
             raise Undecodable("it is more than one JSON object")
         return pa.Table.from_arrays([_read(table.column(f.name), f) for f in schema], schema=schema)
+
+    def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
+        return list(schema.names)
+
+    def encode(self, table: pa.Table) -> Sequence[bytes]:
+        return [json_line(row).encode() for row in table.to_pylist(maps_as_pydicts="strict")]
 
 
 def _parsed(text: bytes, schema: pa.Schema) -> pa.Table:
