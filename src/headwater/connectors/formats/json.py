@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import compress
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.json as pa_json
 
 from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
 from headwater.connectors.formats.json_exact import ExactJson
+from headwater.connectors.formats.json_text import json_line
 
 _ROW = re.compile(r"\.? in row \d+$")
 _NOT_FINITE = (b'"NaN"', b'Infinity"')
@@ -45,6 +46,12 @@ class JsonFormat(Format):
         if not odd.all():
             read.append(_by_arrow(list(compress(objects, ~odd)), schema))
         return pa.concat_tables(read).take(np.argsort(np.argsort(~odd, kind="stable")))
+
+    def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
+        return list(schema.names)
+
+    def encode(self, table: pa.Table) -> Sequence[bytes]:
+        return [json_line(row).encode() for row in table.to_pylist(maps_as_pydicts="strict")]
 
 
 def _by_arrow(objects: Sequence[bytes], schema: pa.Schema) -> pa.Table:
