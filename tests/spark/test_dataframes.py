@@ -74,7 +74,7 @@ def test_a_streaming_frame_is_read_once_over_restarts_and_a_savepoint(spark: Spa
     until(lambda: len(sink.rows) == 20, job)
     job.stop()
     again = hw.connectors.memory()
-    checkpoint = hw.checkpoints(tmp_path / "two").newest()
+    checkpoint = hw.checkpoints(tmp_path / "two").latest
     put(tmp_path / "in", 20)
     job = counting(frame, spark, tmp_path / "three", again).start(from_=checkpoint)
     until(lambda: len(again.rows) == 5, job)
