@@ -7,11 +7,11 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test demo chaos bench requirements clean
+.PHONY: help setup check format test demo chaos bench services-up services-down requirements clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY)  ## create .venv and find or install Java; HEADWATER_NO_INSTALL=1 installs no system package
 
@@ -44,6 +44,12 @@ ifdef NAME
 else
 	@ls bench 2>/dev/null | sed -n 's/^\([a-z].*\)\.py$$/  make bench NAME=\1/p'
 endif
+
+services-up: $(READY)  ## Kafka and PostgreSQL on loopback, in the background, to try connectors with
+	$(RUN) -m tests.parts.services up
+
+services-down: $(READY)  ## stop them and remove their data
+	$(RUN) -m tests.parts.services down
 
 requirements: $(READY)  ## pin the newest allowed versions again
 	$(COMPILE) --upgrade requirements/build.in -o requirements/build.txt

@@ -15,7 +15,7 @@ ROOT = "<root>"
 
 LEAVES = frozenset(
     {"aggregates", "batch", "composition", "descriptors", "durable", "durations", "errors", "evictors", "expressions"}
-    | {"functions", "lookups", "restart", "retry", "rows", "schema", "triggers", "watermarks", "windows"}
+    | {"functions", "lookups", "restart", "retry", "row_kinds", "rows", "schema", "triggers", "watermarks", "windows"}
 )
 """Single files that know only each other."""
 
@@ -53,6 +53,7 @@ ALLOWED: dict[str, frozenset[str]] = {
         "state",
         "streams.environment",
     },
+    "push": LEAVES | {"connectors.formats", "eventlog"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do
@@ -64,12 +65,16 @@ ALLOWED: dict[str, frozenset[str]] = {
 THIRD_PARTY: dict[str, frozenset[str]] = {
     "pyspark": frozenset({"spark"}),
     "py4j": frozenset(),
+    "confluent_kafka": frozenset({"connectors"}),
+    "fastavro": frozenset({"connectors"}),
     "psycopg": frozenset({"connectors"}),
     "pandas": frozenset(),  # pyspark needs it, we do not
     "duckdb": frozenset({"expressions"}),
     "sqlglot": frozenset({"expressions"}),
     "rich": frozenset({"demo"}),
     "rocksdict": frozenset({"state"}),
+    "starlette": frozenset({"push"}),
+    "uvicorn": frozenset({"push"}),
 }
 """Where a package may be imported that is not free to import everywhere."""
 

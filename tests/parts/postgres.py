@@ -12,11 +12,12 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+from tests.parts.ports import free_port
 
 USER = "headwater"
 _START_S = 60
@@ -33,7 +34,7 @@ class PostgresServer:
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-postgres-"))
         self._user = _other_user()
         self.password = secrets.token_hex(16)
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._create()
 
@@ -41,6 +42,17 @@ class PostgresServer:
     def conninfo(self) -> str:
         """How to connect."""
         return f"host=127.0.0.1 port={self.port} dbname=postgres user={USER} password={self.password}"
+
+    @property
+    def pid(self) -> int:
+        """The process; the server must be running."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """Where its data and its log are."""
+        return self._folder
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
@@ -193,10 +205,3 @@ def _other_user() -> int | None:
         return None
     names = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
     return names.get("postgres", names["nobody"])
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -1,9 +1,9 @@
-"""The ends of a job: `hw.connectors.log(...)`, `read_files(...)`, `files(...)`, `dataframes(...)`; tables to ask."""
+"""The ends of a job: `hw.connectors.kafka(...)`, `log(...)`, `files(...)`, `generator(...)`, …; tables to ask."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,15 +15,22 @@ from headwater.connectors.dataframes import DataFrameSink, DeltaSink
 from headwater.connectors.file_formats import READERS, carried, schema_of
 from headwater.connectors.file_source import FilesSource
 from headwater.connectors.files import FilesSink
+from headwater.connectors.formats import AvroFormat, Format, format_of
 from headwater.connectors.generator import GeneratorSource
+from headwater.connectors.kafka.connection import Connection
+from headwater.connectors.kafka.source import KafkaSource, Reading, Topics
+from headwater.connectors.kafka.start import Start, StartLike
 from headwater.connectors.log import LogSource
 from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
 from headwater.connectors.partitions import Partitions
-from headwater.connectors.postgres import PostgresTable
+from headwater.connectors.postgres import PostgresSink, PostgresTable
+from headwater.connectors.postgres.sink import RETRY
 from headwater.connectors.rolling import Limits
+from headwater.connectors.socket_source import SocketSource
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
+from headwater.retry import Retry
 from headwater.schema import Schema
 
 __all__ = [
@@ -33,22 +40,67 @@ __all__ = [
     "Sink",
     "Source",
     "Staged",
+    "avro",
     "console",
     "dataframes",
     "delta",
     "files",
     "generator",
     "infer_schema",
+    "kafka",
     "log",
     "memory",
+    "postgres",
     "read_files",
     "read_staged",
+    "socket",
 ]
 
 
 def log(path: str | os.PathLike[str], topic: str, *, start: str = "earliest") -> LogSource:
     """A topic of the embedded event log in folder `path`, from its 'earliest' row or from the 'latest' at the first start."""
     return LogSource(path, topic, start)
+
+
+def kafka(  # noqa: PLR0913  each is a choice of its own, and all but two have a default
+    topics: str | Iterable[str] | None = None,
+    servers: str | Iterable[str] = "",
+    *,
+    pattern: str | None = None,
+    format: Format | str = "json",  # noqa: A002
+    start: StartLike = "earliest",
+    metadata: Mapping[str, str] | None = None,
+    bad_records: str = "fail",
+    group: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    on_lost: str = "fail",
+    timeout: Duration = "30 s",
+) -> KafkaSource:
+    """Kafka topics, by name or by `pattern`; each partition is a split with a watermark of its own.
+
+    `format` says what a record's value is: 'json', 'csv', 'raw' or `avro(…)`; `metadata` which columns hold its key,
+    timestamp, headers, topic, partition or offset. `start` is 'earliest', 'latest', a time, or offsets by topic and
+    partition. A record that cannot be read makes the job 'fail', or goes to its 'dead_letters'; so does ('fail') one
+    that has expired unread, unless the job is to 'skip' it. `group` gets the offsets of what is published, for others
+    to see. `options` go to librdkafka; a value 'env:NAME' is read where it is used, and none is ever shown.
+    """
+    _choose("kafka", "bad_records", bad_records, ("fail", "dead_letters"))
+    _choose("kafka", "on_lost", on_lost, ("fail", "skip"))
+    named = Topics.of(topics, pattern)
+    reading = Reading(
+        format=format_of(format, "kafka"),
+        metadata=dict(metadata or {}),
+        start=Start.of(start),
+        has_dead_letters=bad_records == "dead_letters",
+        skips_lost=on_lost == "skip",
+        group=group,
+    )
+    return KafkaSource(named, Connection(servers, options, timeout, str(named)), reading)
+
+
+def avro(schema: str | dict[str, Any], *, framed: bool = False) -> AvroFormat:
+    """Values that are Avro records of a schema, given as JSON; `framed` ones have a schema registry's five bytes first."""
+    return AvroFormat(schema, framed=framed)
 
 
 def generator(
@@ -127,6 +179,40 @@ def infer_schema(folder: str | os.PathLike[str], format: str = "parquet", *, pat
     return carried(found)
 
 
+def postgres(
+    connection: str,
+    table: str,
+    *,
+    mode: str = "append",
+    key: str | Sequence[str] | None = None,
+    retry: Retry = RETRY,
+    create: bool = False,
+) -> PostgresSink:
+    """A PostgreSQL table: rows are appended, or by `mode="upsert"` there is one for each `key`, the newest.
+
+    `connection` is a conninfo string, a postgresql:// address, or 'env:NAME' for one in the driver's environment.
+    A database that goes away is tried again as `retry` says; `create=True` makes a table that is not there.
+    """
+    return PostgresSink(connection, table, mode=mode, key=key, retry=retry, create=create)
+
+
+def socket(
+    host: str,
+    port: int,
+    *,
+    format: Format | str = "raw",  # noqa: A002
+    bad_records: str = "fail",
+    timeout: Duration = "10 s",
+) -> SocketSource:
+    """Lines that a TCP server sends, as `nc -lk 9999` does; for trying things out.
+
+    Not replayable: what was sent and not yet received when the job fails is lost, and `explain_guarantees()` says so.
+    """
+    _choose("socket", "bad_records", bad_records, ("fail", "dead_letters"))
+    has_dead_letters = bad_records == "dead_letters"
+    return SocketSource(host, port, format_of(format, "socket"), timeout, has_dead_letters=has_dead_letters)
+
+
 def console(stream: TextIO | None = None) -> ConsoleSink:
     """Prints each committed row as a JSON line."""
     return ConsoleSink(stream)
@@ -148,3 +234,8 @@ def delta(path: str | os.PathLike[str]) -> DeltaSink:
 def memory() -> MemorySink:
     """Keeps committed rows in this process, in `.rows`."""
     return MemorySink()
+
+
+def _choose(step: str, name: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise GraphError.bad_argument(step, f"needs {name}= {' or '.join(known)}", given, "choose one of them")

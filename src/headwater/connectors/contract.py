@@ -80,6 +80,9 @@ class Source(ABC):
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | DeadLetters]:
         """The rows at positions start <= p < end of one split, in order."""
 
+    def release(self, split: str) -> None:  # noqa: B027  most sources hold nothing open
+        """Give up what is held open to read a split, in the process that read it; reading it again opens it again."""
+
     def remember_in(self, folder: Path) -> None:  # noqa: B027  positions are enough for most sources
         """Called in the driver before `check`: a folder of the job's own where this source may keep notes.
 
@@ -165,6 +168,9 @@ class Sink(ABC):
 
     def flush(self) -> None:  # noqa: B027  most outputs hold nothing back
         """Called when a job has come to an orderly end: what is published and out of sight is to be seen now."""
+
+    def close(self) -> None:  # noqa: B027  most outputs hold nothing open
+        """Called in the driver when a run is over, however it ended: let go of connections. It may be opened again."""
 
 
 def read_staged(file: Staged) -> pa.Table:

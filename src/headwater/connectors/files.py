@@ -7,10 +7,7 @@ limits for rolling, a committed file waits below `_headwater/` until it is merge
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
 import json
-import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -23,6 +20,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from headwater.connectors.contract import Guarantee, Sink, Staged
+from headwater.connectors.formats.json_text import json_line
 from headwater.connectors.partitions import Partitions
 from headwater.connectors.rolling import Held, Limits, concatenated
 from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
@@ -97,7 +95,7 @@ class FilesSink(Sink):
         else:
             with path.open("w", encoding="utf-8") as out:
                 for row in table.to_pylist(maps_as_pydicts="strict"):
-                    out.write(_json_line(row) + "\n")
+                    out.write(json_line(row) + "\n")
 
     def stage_all(self, table: pa.Table, path: Path, name: str) -> Iterator[tuple[Path, str, int]]:
         number, writing = 0, path.with_name(f"{path.stem}-writing{path.suffix}")
@@ -152,7 +150,7 @@ class FilesSink(Sink):
             elif not owner.is_same(self._mine):
                 raise self._refused(owner)
             elif not resumed and self._manifest().exists():
-                raise PublishError.folder_of_another_job(uid, str(self.folder), str(owner), f"{job_id}, starting anew")
+                raise self._of_another_job(str(owner), f"{job_id}, starting anew")
             if self._held is not None:
                 self._held.finish()
 
@@ -175,7 +173,11 @@ class FilesSink(Sink):
                 self._held.give_up_after(epoch)
             later = sorted(path.name for path in self._published(uid) if _epoch_of(path.name, uid) > epoch)
             if later:
-                raise PublishError.published_after(uid, str(self.folder), epoch, later[0])
+                found, action = (
+                    f"{later[0]} is the first such file",
+                    "write to another folder, or remove those files first",
+                )
+                raise PublishError.published_after(uid, f"folder {self.folder}", epoch, found, action)
             self._own(self._mine)
 
     def _published(self, uid: str) -> Iterator[Path]:
@@ -236,9 +238,12 @@ class FilesSink(Sink):
 
     def _refused(self, owner: _Owner | None) -> PublishError:
         if owner is not None and owner.before == self._mine.job:
-            return PublishError.handed_over(self._uid, str(self.folder), owner.epoch or 0, owner.job)
-        return PublishError.folder_of_another_job(
-            self._uid, str(self.folder), str(owner or "it has lost its owner"), self._mine.job
+            return PublishError.handed_over(self._uid, f"folder {self.folder}", owner.epoch or 0, owner.job)
+        return self._of_another_job(str(owner or "it has lost its owner"), self._mine.job)
+
+    def _of_another_job(self, owner: str, mine: str) -> PublishError:
+        return PublishError.output_of_another_job(
+            self._uid, f"folder {self.folder}", owner, mine, "use an empty folder"
         )
 
     def _record(self, epoch: int, files: list[Staged]) -> None:
@@ -274,27 +279,3 @@ def _lines_from_end(path: Path, tail_bytes: int = 1 << 16) -> list[str]:
 def _flat(table: pa.Table) -> pa.Table:
     columns = [pc.cast(c, pa.string()) if pa.types.is_duration(c.type) else c for c in table.columns]
     return pa.table(columns, names=table.column_names)
-
-
-def _json_line(row: dict[str, object]) -> str:
-    try:
-        return json.dumps(row, default=_json_value, ensure_ascii=False, allow_nan=False)
-    except ValueError:  # JSON has no NaN and no infinity; as Spark does, they become strings
-        return json.dumps(_finite(row), default=_json_value, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_finite(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _json_value(value: object) -> object:
-    """What JSON has no form for: bytes in base64, times in ISO 8601, decimals as strings that keep every digit."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value.isoformat() if isinstance(value, dt.date | dt.datetime) else str(value)

@@ -195,6 +195,7 @@ class LocalJob(SupervisedJob):
             self._status.epoch = self._status.published = self._outbox.published
 
     def release(self) -> None:
+        close_all(self._plan.sinks_by_uid().values())
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run_epochs(self) -> str:

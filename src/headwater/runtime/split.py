@@ -51,8 +51,11 @@ class SplitHost:
         yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
 
     def close(self) -> None:
-        """Give the place up: fused steps close what they hold open."""
-        self._outlet.close()
+        """Give the place up: the source and fused steps close what they hold open."""
+        try:
+            self._node.source.release(self._split)
+        finally:
+            self._outlet.close()
 
     def _batches(self, start: int, end: int) -> Iterator[Batch | DeadLetters]:
         waiting: list[pa.RecordBatch] = []

@@ -26,6 +26,7 @@ from headwater.runtime.checkpoints.history import History
 from headwater.runtime.checkpoints.listing import Checkpoints, damage_of_newest
 from headwater.runtime.checkpoints.replay import Replay
 from headwater.runtime.checkpoints.rewind import finish_rewind
+from headwater.runtime.closing import close_all
 from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
@@ -38,6 +39,7 @@ from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
+from headwater.spark.commits import Commits
 from headwater.spark.errors import EngineGone
 from headwater.spark.failures import explained, marked
 from headwater.spark.from_checkpoint import origin_of
@@ -84,6 +86,7 @@ class SparkJob(SupervisedJob):
         self._ingest = Ingest(plan, settings)
         self._is_done = False
         self._shipped: ShippedJob | None = None
+        self._commits = Commits(self._folder)
         self._history = History(self._folder.path)
         self._targets: dict[str, Positions] | None = None
         self._last_look = LastLook()
@@ -150,7 +153,7 @@ class SparkJob(SupervisedJob):
         self._marks = MarksFile(self._folder.outbox, plan)
         self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
         self._replay = Replay.read(self._folder.outbox)
-        self._outbox.recover(lambda epoch: self._is_committed(epoch) or self._replay.was_committed(epoch))
+        self._outbox.recover(lambda epoch: epoch in self._commits or self._replay.was_committed(epoch))
         with self._lock:
             self._status.epoch = self._status.published = self._outbox.published
         self._is_done = self._is_finished(again=again)
@@ -175,7 +178,7 @@ class SparkJob(SupervisedJob):
     def _has_ended(self) -> bool:
         """Whether the last epoch is published, and committed too: a job that was taken back computes it again."""
         done = self._outbox.progress
-        return bool(done["end"]) and self._is_committed(done["epoch"])
+        return bool(done["end"]) and done["epoch"] in self._commits
 
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
@@ -310,7 +313,7 @@ class SparkJob(SupervisedJob):
 
     def _publish_committed(self) -> None:
         for epoch in self._outbox.pending():
-            if not self._is_committed(epoch):
+            if epoch not in self._commits:
                 return
             self._settings.on_step(EpochStep.COMMITTED, epoch)
             if not self._settings.publishes_early:
@@ -324,16 +327,9 @@ class SparkJob(SupervisedJob):
         with self._lock:
             self._status.published = epoch
 
-    def _is_committed(self, epoch: int) -> bool:
-        return (self._folder.checkpoint / "commits" / str(self._batch(epoch))).exists()
-
-    def _batch(self, epoch: int) -> int:
-        """What Spark calls an epoch."""
-        return epoch - self._first_epoch
-
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
-        newest = max(self._committed(), default=None)
+        newest = max(self._commits.retained(), default=None)
         stored = self._stored(newest if epoch is None else epoch)
         shown = stored.batch + self._first_epoch
         if epoch is None:
@@ -341,18 +337,12 @@ class SparkJob(SupervisedJob):
         with closing(stored.level(self._plan, level)) as found:
             return view_of(found.hosts, uid, name, shown)
 
-    def _committed(self) -> list[int]:
-        """The epochs that are retained."""
-        commits = self._folder.checkpoint / "commits"
-        names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
-        return sorted(int(name) + self._first_epoch for name in names if name.isdigit())
-
     def _stored(self, epoch: int | None) -> StoredEpoch:
-        known = self._committed()
+        known = self._commits.retained()
         if epoch is None or epoch not in known:
             raise JobError.not_retained(self.name, epoch, known)
         self._spark = self._spark or self._job_session()  # a job that had ended before needs no query
-        return StoredEpoch(self._spark, self._folder.checkpoint, self._batch(epoch))
+        return StoredEpoch(self._spark, self._folder.checkpoint, self._commits.batch(epoch))
 
     def _save(self, path: Path) -> Savepoint:
         if self._is_temporary and not self._folder.path.exists():
@@ -367,7 +357,7 @@ class SparkJob(SupervisedJob):
     def _epoch_to_save(self, path: Path) -> int:
         """The newest epoch that is committed and published, or where they are not aligned the next one that is."""
         if self._settings.unaligned_ms is None:
-            found = [epoch for epoch in self._committed() if epoch <= self.status().published]
+            found = [epoch for epoch in self._commits.retained() if epoch <= self.status().published]
             if not found:
                 raise SavepointError.nothing_committed(self.name, path)
             return found[-1]
@@ -380,11 +370,16 @@ class SparkJob(SupervisedJob):
         aligned = status.aligned_epoch
         while aligned > self.status().published and self._thread.is_alive():
             time.sleep(_POLL_S)
-        if aligned < 0 or aligned not in self._committed() or (status.epoch > aligned and not self._thread.is_alive()):
+        if (
+            aligned < 0
+            or aligned not in self._commits.retained()
+            or (status.epoch > aligned and not self._thread.is_alive())
+        ):
             raise SavepointError.failed(path, "rows are in flight, and the job has ended")
         return aligned
 
     def release(self) -> None:
+        close_all(self._plan.sinks_by_uid().values())
         if self._shipped is not None:
             self._shipped.remove()
         self._history.close()

@@ -1,0 +1,80 @@
+"""Avro: each value one record, written with a schema that the job knows."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.connectors.formats.contract import Format, Undecodable
+from headwater.errors import GraphError, JobError
+
+_FRAME = 5
+"""A schema registry's framing: a zero, and four bytes of the schema's number."""
+
+
+class AvroFormat(Format):
+    """Reads records one by one with fastavro, and takes columns by the names of their fields."""
+
+    name = "avro"
+
+    def __init__(self, schema: str | dict[str, Any], *, framed: bool = False) -> None:
+        parse_schema = _fastavro().schema.parse_schema
+        try:
+            given = json.loads(schema) if isinstance(schema, str) else schema
+            self._schema = parse_schema(given)
+            self._fields = [field["name"] for field in self._schema["fields"]]
+        except Exception as error:
+            raise GraphError.bad_argument(
+                "avro", f"needs the Avro schema of a record, as JSON ({error})", schema, "give the writer's schema"
+            ) from None
+        self._framed = framed
+
+    def check(self, schema: pa.Schema, step: str) -> None:
+        for name in schema.names:
+            if name not in self._fields:
+                raise GraphError.bad_argument(
+                    step,
+                    "takes columns from the fields of the Avro record",
+                    name,
+                    f"choose from {', '.join(self._fields)}, or name what it is in metadata=",
+                )
+
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+        rows = [self._record(value) for value in values]
+        columns = [_column([row[field.name] for row in rows], field) for field in schema]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _record(self, value: bytes) -> dict[str, Any]:
+        source = io.BytesIO(value)
+        if self._framed:
+            if len(value) < _FRAME or value[0] != 0:
+                raise Undecodable("it does not have the framing of a schema registry")
+            source.seek(_FRAME)
+        try:
+            record: dict[str, Any] = _fastavro().schemaless_reader(source, self._schema, None)
+        except Exception as error:
+            raise Undecodable(f"it is not a record of the Avro schema: {str(error) or type(error).__name__}") from None
+        if source.tell() != len(value):
+            raise Undecodable(f"{len(value) - source.tell()} bytes are left after the record")
+        return record
+
+
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise Undecodable(f"field {field.name!r}: {error}") from None
+
+
+def _fastavro() -> Any:
+    try:
+        import fastavro
+    except ImportError:
+        raise JobError.not_supported(
+            "hw.connectors.avro needs the package fastavro", "pip install 'headwater[avro]'"
+        ) from None
+    return fastavro

@@ -1,0 +1,63 @@
+"""What a format must be able to do, and how the bad records of a batch are found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+
+from headwater.errors import GraphError
+from headwater.schema import type_ddl
+
+Record = TypeVar("Record")
+
+
+class Undecodable(Exception):
+    """At least one of some values cannot be read; says why, which counts when it is the only one."""
+
+
+class Format(ABC):
+    """Turns values into rows. What a value becomes depends on itself alone, never on those beside it."""
+
+    name: str
+    """What users call it."""
+
+    @abstractmethod
+    def check(self, schema: pa.Schema, step: str) -> None:
+        """Refuse, while the job is built, columns that values of this format cannot give."""
+
+    @abstractmethod
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+        """One row of each value, in order, or `Undecodable`."""
+
+
+def sifted(
+    records: Sequence[Record], decode: Callable[[Sequence[Record]], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch | tuple[Record, str]]:
+    """Rows of all records that can be decoded and, in their places, those that cannot, each with the reason.
+
+    A batch that fails is halved until what fails is one record, so that the same decoder decides about every record.
+    """
+    try:
+        yield decode(records)
+    except Undecodable as error:
+        if len(records) == 1:
+            yield records[0], str(error)
+            return
+        middle = len(records) // 2
+        yield from sifted(records[:middle], decode)
+        yield from sifted(records[middle:], decode)
+
+
+def refuse_types(schema: pa.Schema, is_read: Callable[[pa.DataType], bool], step: str, name: str) -> None:
+    """Refuse columns whose type a format cannot read."""
+    for field in schema:
+        if not is_read(field.type):
+            raise GraphError.bad_argument(
+                step,
+                f"cannot read column {field.name!r} from {name}",
+                type_ddl(field.type),
+                "declare another type, or read the whole value with format='raw'",
+            )

@@ -1,0 +1,58 @@
+"""CSV: each value one line, its fields in the order of the columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+
+_FIELD = rb"""(?:[^",\r\n]*+|"(?:[^"]|"")*+")"""
+_LINE = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
+
+
+class CsvFormat(Format):
+    """Reads whole batches with Arrow's own parser. A field that is empty and not in quotes is null."""
+
+    name = "csv"
+
+    def check(self, schema: pa.Schema, step: str) -> None:
+        refuse_types(schema, lambda dtype: not (pa.types.is_nested(dtype) or pa.types.is_duration(dtype)), step, "CSV")
+
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+        lines = [value.rstrip(b"\r\n") for value in values]
+        if len(schema) > 1 and b"" in lines:
+            raise Undecodable("it is empty")
+        if len(lines) > 1 and not all(map(_is_plain, lines)):
+            raise Undecodable("among others there is one that may be more or less than a line")
+        # A last line of our own: a quote that is not closed swallows it, and then a row is missing.
+        lines.append(b"," * (len(schema) - 1))
+        table = _parsed(b"\n".join(lines) + b"\n", schema)
+        if len(table) != len(lines):
+            raise Undecodable("it is not one line of CSV")
+        return table.slice(0, len(values)).cast(schema)
+
+
+def _is_plain(line: bytes) -> bool:
+    """Whether a value is surely one line: fields without quotes and line ends, or in quotes that are closed."""
+    if b'"' in line:
+        return _LINE.fullmatch(line) is not None
+    return b"\n" not in line and b"\r" not in line
+
+
+def _parsed(text: bytes, schema: pa.Schema) -> pa.Table:
+    types = {field.name: field.type for field in schema}
+    try:
+        return pa_csv.read_csv(
+            pa.BufferReader(text),
+            read_options=pa_csv.ReadOptions(column_names=schema.names, use_threads=False, block_size=len(text) + 1),
+            parse_options=pa_csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise Undecodable(str(error).removeprefix("CSV parse error: ")) from None

@@ -1,0 +1,1 @@
+"""Kafka: records in, with Confluent's client over librdkafka."""

@@ -1,0 +1,123 @@
+"""How to reach a Kafka cluster: its servers, librdkafka's options, and how long to wait for an answer."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from headwater.durations import Duration, duration_ms
+from headwater.errors import GraphError, JobError, SourceError
+
+LOG = logging.getLogger("headwater.kafka")
+_ENV = "env:"
+_OURS = {
+    "auto.offset.reset": "on_lost=",
+    "bootstrap.servers": "servers",
+    "enable.auto.commit": "group=, which commits what is published",
+    "enable.auto.offset.store": "group=, which commits what is published",
+    "enable.partition.eof": "nothing: ranges are read to their ends",
+    "error_cb": "the errors of the job, and the logger 'headwater.kafka'",
+    "group.id": "group=",
+    "isolation.level": "nothing: only committed records are read",
+}
+"""Options that are not the user's, and what to use instead."""
+_QUIET: dict[str, Any] = {
+    "client.id": "headwater",
+    "log_level": 0,  # what librdkafka writes to the error stream comes as errors too, and those are told and logged
+    "reconnect.backoff.max.ms": 1000,
+    "socket.timeout.ms": 10_000,
+}
+
+
+class Connection:
+    """Servers and options; a value 'env:NAME' is taken from the environment where it is used. Shows no option's value."""
+
+    def __init__(
+        self, servers: str | Iterable[str], options: Mapping[str, Any] | None, timeout: Duration, what: str
+    ) -> None:
+        self.servers = servers if isinstance(servers, str) else ",".join(servers)
+        if not self.servers:
+            raise GraphError.bad_argument("kafka", "needs servers", servers, "write 'host:9092' or a list of such")
+        self._options = dict(options or {})
+        for name in sorted(self._options.keys() & _OURS.keys()):
+            raise GraphError.bad_argument("kafka", f"sets option {name!r} itself", name, f"use {_OURS[name]}")
+        self.timeout_s = duration_ms(timeout, what="timeout") / 1000
+        self.what = f"{what} at {self.servers}"
+        """What is read or written, for people."""
+
+    def __repr__(self) -> str:
+        return f"Connection({self.what})"
+
+    def failed(self, problem: str, action: str) -> SourceError:
+        """What goes wrong with this cluster."""
+        return SourceError.unreadable(self.what, problem, action)
+
+    def config(self, errors: Errors, **ours: Any) -> dict[str, Any]:
+        """What a client is made with, and who hears of its errors; names of `ours` have '_' for '.'."""
+        own = {name.replace("_", "."): value for name, value in ours.items()}
+        given = {name: self._resolved(value) for name, value in self._options.items()}
+        servers = self._resolved(self.servers)
+        return {**_QUIET, **own, **given, "bootstrap.servers": servers, "error_cb": errors.hear}
+
+    def made(self, make: Callable[[dict[str, Any]], Any], config: dict[str, Any]) -> Any:
+        """A client, or what is wrong with the options; never their values."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return make(config)
+        except (KafkaException, TypeError, ValueError) as error:
+            said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+            for value in sorted({str(config[name]) for name in self._options}, key=len, reverse=True):
+                said = said.replace(value, "…") if value else said
+            raise self.failed(f"an option is wrong: {said}", "mend options=") from None
+
+    def _resolved(self, value: Any) -> Any:
+        if not isinstance(value, str) or not value.startswith(_ENV):
+            return value
+        variable = value.removeprefix(_ENV)
+        if variable not in os.environ:
+            raise self.failed(f"{variable} is not in the environment of this process", "set it where workers start")
+        return os.environ[variable]
+
+
+class Errors:
+    """The errors that a client of librdkafka has told; it goes on trying, and what asked it decides when to give up."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._last: Any = None
+        self._worst: Any = None
+
+    def hear(self, error: Any) -> None:
+        """Called by the client, while it is asked for something."""
+        from confluent_kafka import KafkaError
+
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED):
+            self._worst = error
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:  # says less than those before it
+            self._last = error
+        LOG.debug("%s: %s", self._what, error.str())
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether trying again does not help."""
+        return self._worst is not None
+
+    def as_text(self) -> str | None:
+        """What is wrong, if something is."""
+        error = self._worst or self._last
+        return None if error is None else str(error.str())
+
+
+def confluent_kafka() -> Any:
+    """The package, or how to get it."""
+    try:
+        import confluent_kafka as package
+        import confluent_kafka.admin  # the package itself does not
+    except ImportError:
+        raise JobError.not_supported(
+            "hw.connectors.kafka needs the package confluent-kafka", "pip install 'headwater[kafka]'"
+        ) from None
+    return package
