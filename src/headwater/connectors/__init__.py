@@ -121,8 +121,8 @@ def kafka_sink(
     column or a function of the row, where Kafka's own choice by key is not wanted. With `mode="upsert"` a deletion in a
     changelog is a tombstone. `timeout` limits a transaction and every wait. `options` are as for `kafka`.
     """
-    _choose("mode", mode, ("append", "upsert"))
-    _choose("delivery", delivery, ("exactly_once", "at_least_once"))
+    _choose("kafka_sink", "mode", mode, ("append", "upsert"))
+    _choose("kafka_sink", "delivery", delivery, ("exactly_once", "at_least_once"))
     keys = (key,) if isinstance(key, str) else tuple(key or ())
     encoding = Encoding(format_of(format, "kafka_sink"), keys, headers, partition, is_upsert=mode == "upsert")
     connection = SinkConnection(servers, options, timeout, f"Kafka topic {topic}")

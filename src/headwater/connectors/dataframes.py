@@ -17,11 +17,14 @@ import pyarrow.parquet as pq
 
 from headwater.connectors.batches import Batches
 from headwater.connectors.contract import Guarantee, Positions, Sink, Source, Staged
-from headwater.errors import GraphError, SchemaError
+from headwater.durable import write_atomically
+from headwater.errors import GraphError, SchemaError, SourceError
 from headwater.schema import Schema, parse_type
 
 MAX_BATCHES_AHEAD = 32
 """How many micro-batches a DataFrame may be ahead of the job; then it waits."""
+_SPLITS = "splits"
+"""The file that says how many splits share each batch: positions of another number of splits mean something else."""
 
 
 class _InDriver:
@@ -74,10 +77,20 @@ class DataFrameSource(Source):
 
     def remember_in(self, folder: Path) -> None:
         self._folder, self._opened = folder, None
+        file = folder / _SPLITS
+        if not file.exists():
+            write_atomically(file, str(self._splits).encode())
+        elif file.read_text() != str(self._splits):
+            raise SourceError.unreadable(
+                str(folder),
+                f"its batches are shared by {file.read_text()} splits, the source has {self._splits}",
+                f"give from_dataframe splits={file.read_text()}, or another name to read everything anew",
+            )
 
     def needed(self, folder: Path, positions: Positions) -> Iterator[Path]:
         """First what the query has committed, then what it wrote before, so that nothing is committed and not there."""
         query, first = query_folder(folder), min(positions.values(), default=0)
+        yield from folder.glob(_SPLITS)
         yield from _files(query / "commits")
         yield from Batches(folder).needed_from(first)
         yield from _files(query / "offsets")
@@ -94,7 +107,11 @@ class DataFrameSource(Source):
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
         for number in range(start, end):
-            yield from self.batches.read(number, slice(int(split), None, self._splits))
+            for batch in self.batches.read(number, slice(int(split), None, self._splits)):
+                if not batch.schema.equals(self.schema.arrow):
+                    found = Schema.of(batch.schema).ddl()
+                    raise SourceError.schema_mismatch(f"DataFrame, batch {number}", self.schema.ddl(), found)
+                yield batch
 
     def retain(self, checkpoints: int) -> None:
         """Keep what so many of the newest checkpoints may have to read again."""

@@ -67,6 +67,17 @@ def test_splits_share_the_parts_of_each_batch(tmp_path: Path) -> None:
     assert rows(pickle.loads(pickle.dumps(two)), "0", 1, 3) == [4]
 
 
+def test_positions_of_other_splits_and_rows_of_another_schema_are_refused(tmp_path: Path) -> None:
+    put(tmp_path, 0, [0])
+    source(tmp_path, splits=2)
+    with pytest.raises(hw.SourceError, match=r"shared by 2 splits, the source has 3; give from_dataframe splits=2"):
+        source(tmp_path, splits=3)
+    other = source(tmp_path, splits=2)
+    other.schema = hw.Schema.of("n int")
+    with pytest.raises(hw.SourceError, match="batch 0 has the schema 'n bigint', the job declares 'n int'"):
+        rows(other, "0", 0, 1)
+
+
 def test_rows_get_the_types_of_the_job(tmp_path: Path) -> None:
     schema = hw.Schema.of("at timestamp, k string, s struct<at:timestamp>").arrow
     tokyo = pa.timestamp("us", "Asia/Tokyo")
@@ -122,8 +133,8 @@ def test_a_savepoint_needs_what_was_not_read_and_the_checkpoint_of_the_query(tmp
 
     query = ["query/offsets/2", "query/metadata", "query/sources/0/0"]
     lists = [f"batches/{number:010d}.json" for number in range(3)]
-    assert needed(1) == ["query/commits/1", *lists[1:], *query]
-    assert needed(3) == ["query/commits/1", lists[2], *query]
+    assert needed(1) == ["splits", "query/commits/1", *lists[1:], *query]
+    assert needed(3) == ["splits", "query/commits/1", lists[2], *query]
     assert len([path for path in source(tmp_path).needed(tmp_path, {"0": 2}) if path.suffix == ".arrow"]) == 1
 
 
