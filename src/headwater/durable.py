@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,11 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def append_line(path: Path, line: str) -> None:
     """Add one line; a line torn by an earlier crash is cut off first."""
+    append_lines(path, [line])
+
+
+def append_lines(path: Path, lines: Sequence[str]) -> None:
+    """Add lines, of which the first ones are there after a crash, or all; one torn by an earlier crash is cut off first."""
     with path.open("a+b") as out:
         size = out.seek(0, os.SEEK_END)
         whole = size
@@ -39,7 +44,7 @@ def append_line(path: Path, line: str) -> None:
             whole = start
         if whole != size:
             out.truncate(whole)
-        out.write(line.encode() + b"\n")
+        out.write("".join(f"{line}\n" for line in lines).encode())
         out.flush()
         os.fsync(out.fileno())
 

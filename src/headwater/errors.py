@@ -372,25 +372,29 @@ class PublishError(HeadwaterError):
         )
 
     @classmethod
-    def folder_of_another_job(cls, sink: str, folder: str, owner: str, job_id: str) -> PublishError:
+    def cannot_write(cls, sink: str, output: str, why: str, action: str) -> PublishError:
+        return cls(f"sink {sink!r}: {output} cannot be written: {why}; {action}")
+
+    @classmethod
+    def output_of_another_job(cls, sink: str, output: str, owner: str, job_id: str, action: str) -> PublishError:
         return cls(
-            f"sink {sink!r}: folder {folder} holds the output of another run ({owner}, this one is {job_id}); "
-            f"use an empty folder, or start with the job_dir that wrote it"
+            f"sink {sink!r}: {output} holds the output of another run ({owner}, this one is {job_id}); "
+            f"{action}, or start with the job_dir that wrote it"
         )
 
     @classmethod
-    def published_after(cls, sink: str, folder: str, epoch: int, name: str) -> PublishError:
+    def published_after(cls, sink: str, output: str, epoch: int, found: str, action: str) -> PublishError:
         return cls(
-            f"sink {sink!r}: folder {folder} has output from after the savepoint, which is of epoch {epoch} ({name} is the "
-            f"first such file); its rows would come twice: write to another folder, or remove those files first"
+            f"sink {sink!r}: {output} has output from after the savepoint, which is of epoch {epoch} ({found}); "
+            f"its rows would come twice: {action}"
         )
 
     @classmethod
-    def handed_over(cls, sink: str, folder: str, epoch: int, job_id: str) -> PublishError:
+    def handed_over(cls, sink: str, output: str, epoch: int, job_id: str) -> PublishError:
         return cls(
-            f"sink {sink!r}: folder {folder} was handed over to job {job_id}, which goes on from the savepoint of epoch "
+            f"sink {sink!r}: {output} was handed over to job {job_id}, which goes on from the savepoint of epoch "
             f"{epoch} of this job; start that job with its job_dir; or to go back, start this program from the savepoint in "
-            f"a new job_dir; or let this job write to another folder"
+            f"a new job_dir; or let this job write elsewhere"
         )
 
 
@@ -408,8 +412,8 @@ class SourceError(HeadwaterError):
         return cls(f"step {step!r}: {problem}; {action}")
 
     @classmethod
-    def unreadable(cls, source: str, problem: str, action: str) -> SourceError:
-        return cls(f"{source} cannot be read: {problem}; {action}")
+    def unreadable(cls, what: str, problem: str, action: str) -> SourceError:
+        return cls(f"{what} cannot be read: {problem}; {action}")
 
     @classmethod
     def bad_timestamp(cls, source: str, column: str, row: object) -> SourceError:

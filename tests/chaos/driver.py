@@ -25,8 +25,8 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 class Driver:
     """One run of the driver program, in a session of its own, so that all its processes can be found."""
 
-    def __init__(self, folder: Path, disk: Path, *, bounded: bool = False) -> None:
-        command = [sys.executable, "-m", "tests.chaos.job", str(folder), str(disk), *(["--bounded"] * bounded)]
+    def __init__(self, folder: Path, disk: Path, *, program: str, bounded: bool = False) -> None:
+        command = [sys.executable, "-m", program, str(folder), str(disk), *(["--bounded"] * bounded)]
         with chatter(folder).open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -39,7 +39,7 @@ class Driver:
                 start_new_session=True,
             )
         self.told: queue.Queue[dict[str, Any]] = queue.Queue()
-        """What the driver says, see `job.main`."""
+        """What the driver says, see `job.drive`."""
         self._listener = threading.Thread(target=self._listen, name="listener", daemon=True)
         self._listener.start()
 

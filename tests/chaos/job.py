@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,9 @@ def build(folder: Path, disk: Path, **settings: Any) -> hw.Environment:
     return env
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(prog="python -m tests.chaos.job", description=__doc__)
+def drive(build: Callable[..., hw.Environment]) -> int:
+    """The driver program: it makes the job with FOLDER, DISK and settings, runs it, and tells what happens."""
+    options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path)
     options.add_argument("disk", type=Path)
     options.add_argument("--bounded", action="store_true")
@@ -128,4 +129,4 @@ def _tell(**facts: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drive(build))

@@ -24,8 +24,8 @@ class ChaosFailed(Exception):
 class SupervisedDriver:
     """The driver that runs now, and those before it."""
 
-    def __init__(self, folder: Path, disk: Path, tell: Callable[[str], None]) -> None:
-        self._folder, self._disk, self._tell = folder, disk, tell
+    def __init__(self, folder: Path, disk: Path, tell: Callable[[str], None], program: str = "tests.chaos.job") -> None:
+        self._folder, self._disk, self._tell, self._program = folder, disk, tell, program
         self._current: Driver | None = None
         self._gone: list[Driver] = []
         self._dead_starts = 0
@@ -50,7 +50,7 @@ class SupervisedDriver:
     def start(self) -> None:
         self.starts += 1
         self.is_running = False
-        self._current = Driver(self._folder, self._disk, bounded=self.bounded)
+        self._current = Driver(self._folder, self._disk, program=self._program, bounded=self.bounded)
 
     def let_go(self) -> None:
         """Take the driver for dead, though some of its processes may not know yet."""

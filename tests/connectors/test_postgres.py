@@ -237,7 +237,7 @@ def test_a_connection_can_come_from_the_environment(postgres: PostgresServer, mo
         failing(table)()
     assert "hunter2" not in str(failed.value)
     monkeypatch.delenv("USERS_DB")
-    with pytest.raises(hw.SourceError, match="USERS_DB is not in the environment of this worker; set it where"):
+    with pytest.raises(hw.SourceError, match="USERS_DB is not in the environment of this process; set it where"):
         failing(table)()
 
 

@@ -15,7 +15,7 @@ ROOT = "<root>"
 
 LEAVES = frozenset(
     {"aggregates", "batch", "composition", "descriptors", "durable", "durations", "errors", "evictors", "expressions"}
-    | {"functions", "lookups", "restart", "retry", "rows", "schema", "triggers", "watermarks", "windows"}
+    | {"functions", "lookups", "restart", "retry", "row_kinds", "rows", "schema", "triggers", "watermarks", "windows"}
 )
 """Single files that know only each other."""
 
@@ -29,7 +29,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "plan": LEAVES | {"connectors.contract", "graph"},
     "operators": LEAVES | {"clock", "graph.nodes", "state"},
     "runtime": LEAVES | {"clock", "connectors.contract", "graph", "operators", "plan", "state"},
-    "spark": LEAVES | {"connectors.contract", "plan", "runtime", "state.changelog"},
+    "spark": LEAVES
+    | {"connectors.batches", "connectors.contract", "connectors.dataframes", "plan", "runtime", "state.changelog"},
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
     "streams": LEAVES
     | {"clock.event_time", "connectors", "graph", "plan", "state.keys"}
@@ -52,6 +53,7 @@ ALLOWED: dict[str, frozenset[str]] = {
         "state",
         "streams.environment",
     },
+    "push": LEAVES | {"connectors.formats", "eventlog"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "runtime", "state", "streams"},
     "demo": frozenset({ROOT}),  # it does what a user can do
@@ -71,6 +73,8 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "sqlglot": frozenset({"expressions"}),
     "rich": frozenset({"demo"}),
     "rocksdict": frozenset({"state"}),
+    "starlette": frozenset({"push"}),
+    "uvicorn": frozenset({"push"}),
 }
 """Where a package may be imported that is not free to import everywhere."""
 

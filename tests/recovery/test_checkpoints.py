@@ -354,7 +354,9 @@ def test_rows_that_were_committed_and_not_published_are_published_as_they_are(
     assert [one.published for one in found][-2:] == [True, False]
     hw.checkpoints(job_dir).rewind(4)
     replay = json.loads((job_dir / "outbox" / "replay.json").read_text())["epochs"]
-    assert [(one["offset"]["epoch"] - 1, one["committed"]) for one in replay] == [(5, True), (6, True)]
+    known = [(one["offset"]["epoch"] - 1, one["committed"]) for one in replay]
+    assert known[:2] == [(5, True), (6, True)]
+    assert known[2:] in ([], [(7, False)])  # Spark may have planned the next epoch before it was told
     assert list((folder / "totals" / "_headwater" / "staging").glob("0000000006-*"))
     totals_job.build(folder, log=log, spark=spark).run(bounded=True)
     assert totals_job.published(folder) == expected

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO
+
+import pyarrow as pa
 
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.dataframes import DataFrameSink, DeltaSink
+from headwater.connectors.file_formats import READERS, carried, schema_of
+from headwater.connectors.file_source import FilesSource
 from headwater.connectors.files import FilesSink
 from headwater.connectors.formats import AvroFormat, Format, format_of
 from headwater.connectors.generator import GeneratorSource
 from headwater.connectors.kafka.connection import Connection
+from headwater.connectors.kafka.encoding import Encoding, Partition
+from headwater.connectors.kafka.sending import SinkConnection
+from headwater.connectors.kafka.sink import KafkaSink
 from headwater.connectors.kafka.source import KafkaSource, Reading, Topics
 from headwater.connectors.kafka.start import Start, StartLike
 from headwater.connectors.log import LogSource
+from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
-from headwater.connectors.postgres import PostgresTable
-from headwater.durations import Duration
-from headwater.errors import GraphError
+from headwater.connectors.partitions import Partitions
+from headwater.connectors.postgres import PostgresSink, PostgresTable
+from headwater.connectors.postgres.sink import RETRY
+from headwater.connectors.rolling import Limits
+from headwater.connectors.socket_source import SocketSource
+from headwater.durations import Duration, duration_ms
+from headwater.errors import GraphError, SourceError
+from headwater.retry import Retry
+from headwater.schema import Schema
 
 __all__ = [
     "DeadLetters",
@@ -29,12 +45,19 @@ __all__ = [
     "Staged",
     "avro",
     "console",
+    "dataframes",
+    "delta",
     "files",
     "generator",
+    "infer_schema",
     "kafka",
+    "kafka_sink",
     "log",
     "memory",
+    "postgres",
+    "read_files",
     "read_staged",
+    "socket",
 ]
 
 
@@ -65,8 +88,8 @@ def kafka(  # noqa: PLR0913  each is a choice of its own, and all but two have a
     that has expired unread, unless the job is to 'skip' it. `group` gets the offsets of what is published, for others
     to see. `options` go to librdkafka; a value 'env:NAME' is read where it is used, and none is ever shown.
     """
-    _choose("bad_records", bad_records, ("fail", "dead_letters"))
-    _choose("on_lost", on_lost, ("fail", "skip"))
+    _choose("kafka", "bad_records", bad_records, ("fail", "dead_letters"))
+    _choose("kafka", "on_lost", on_lost, ("fail", "skip"))
     named = Topics.of(topics, pattern)
     reading = Reading(
         format=format_of(format, "kafka"),
@@ -77,6 +100,33 @@ def kafka(  # noqa: PLR0913  each is a choice of its own, and all but two have a
         group=group,
     )
     return KafkaSource(named, Connection(servers, options, timeout, str(named)), reading)
+
+
+def kafka_sink(
+    topic: str,
+    servers: str | Iterable[str],
+    *,
+    key: str | Sequence[str] | None = None,
+    format: Format | str = "json",  # noqa: A002
+    headers: Mapping[str, str] | None = None,
+    mode: str = "append",
+    delivery: str = "exactly_once",
+    partition: Partition | None = None,
+    options: Mapping[str, Any] | None = None,
+    timeout: Duration = "60 s",
+) -> KafkaSink:
+    """A Kafka topic: each epoch is a transaction, or with `delivery="at_least_once"` records without one.
+
+    `key` is a column, or several, which make a JSON object; `headers` are columns by the headers' names; `partition` a
+    column or a function of the row, where Kafka's own choice by key is not wanted. With `mode="upsert"` a deletion in a
+    changelog is a tombstone. `timeout` limits a transaction and every wait. `options` are as for `kafka`.
+    """
+    _choose("kafka_sink", "mode", mode, ("append", "upsert"))
+    _choose("kafka_sink", "delivery", delivery, ("exactly_once", "at_least_once"))
+    keys = (key,) if isinstance(key, str) else tuple(key or ())
+    encoding = Encoding(format_of(format, "kafka_sink"), keys, headers, partition, is_upsert=mode == "upsert")
+    connection = SinkConnection(servers, options, timeout, f"Kafka topic {topic}")
+    return KafkaSink(topic, connection, encoding, is_exactly_once=delivery == "exactly_once")
 
 
 def avro(schema: str | dict[str, Any], *, framed: bool = False) -> AvroFormat:
@@ -91,9 +141,107 @@ def generator(
     return GeneratorSource(make, count, rate, splits)
 
 
-def files(folder: str | os.PathLike[str], *, format: str = "parquet") -> FilesSink:  # noqa: A002
-    """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed."""
-    return FilesSink(folder, format)
+def files(
+    folder: str | os.PathLike[str],
+    *,
+    format: str = "parquet",  # noqa: A002
+    partition_by: Sequence[str] = (),
+    roll_bytes: int | None = None,
+    roll_every: Duration | None = None,
+) -> FilesSink:
+    """Parquet, JSON-lines ('json') or CSV files in a folder in which every visible row is committed.
+
+    With `partition_by` there is a folder for each value of these columns, as `day=2024-01-01/`. Each epoch writes its own
+    files. With `roll_bytes` or `roll_every` those of several epochs become one, which is seen when it has about that size,
+    when its first row has waited so long, or when the job ends; files of more than `roll_bytes` are split.
+    """
+    if isinstance(partition_by, str):
+        raise GraphError.bad_argument("files", "partitions by a list of columns", partition_by, f"[{partition_by!r}]")
+    if roll_bytes is not None and roll_bytes < 1:
+        raise GraphError.bad_argument("files", "rolls files of a size", roll_bytes, "give roll_bytes=128 << 20 or so")
+    age_ms = None if roll_every is None else duration_ms(roll_every, what="roll_every")
+    limits = None if roll_bytes is None and age_ms is None else Limits(roll_bytes, age_ms)
+    return FilesSink(folder, format, partitions=Partitions(partition_by), limits=limits)
+
+
+def read_files(
+    folder: str | os.PathLike[str],
+    *,
+    format: str = "parquet",  # noqa: A002
+    pattern: str = "*",
+    order: str = "modified",
+    watch: bool = True,
+    splits: int = 1,
+    max_files_per_epoch: int = 1000,
+    settle: Duration = "1 s",
+    bad_records: str = "fail",
+    metadata: Mapping[str, str] | None = None,
+) -> FilesSource:
+    """Parquet, JSON-lines ('json') or CSV files of a folder, and those that come into it later, each once and whole.
+
+    Files are read in the `order` of their modification or their names, as far as they are found together; with
+    `watch=False` the input is what is there when the job first starts. A file that was written to within `settle` is left
+    for later. One that cannot be read stops the job, or with `bad_records="dead_letters"` becomes a row there. `metadata`
+    maps columns to what they get of the file: 'path', 'size_bytes' or 'modified'.
+    """
+    settle_ms = duration_ms(settle, what="settle")
+    return FilesSource(
+        Lookout(Path(folder).absolute(), pattern, order, settle_ms),
+        format,
+        watch=watch,
+        splits=splits,
+        max_files_per_epoch=max_files_per_epoch,
+        bad_records=bad_records,
+        metadata=metadata or {},
+    )
+
+
+def infer_schema(folder: str | os.PathLike[str], format: str = "parquet", *, pattern: str = "*") -> Schema:  # noqa: A002
+    """The schema of the files in a folder, as the first of them by name has it; of text, as its first rows look."""
+    if format not in READERS:
+        raise GraphError.bad_argument("infer_schema", f"reads {', '.join(READERS)}", format, "choose one of them")
+    path = Lookout(Path(folder).absolute(), pattern, "name", 0).first()
+    if path is None:
+        raise SourceError.unreadable(str(folder), f"there is no file that fits {pattern!r}", "declare the schema")
+    try:
+        found = schema_of(path, format)
+    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+        raise SourceError.unreadable(str(path), str(error), "declare the schema, or repair the file") from None
+    return carried(found)
+
+
+def postgres(
+    connection: str,
+    table: str,
+    *,
+    mode: str = "append",
+    key: str | Sequence[str] | None = None,
+    retry: Retry = RETRY,
+    create: bool = False,
+) -> PostgresSink:
+    """A PostgreSQL table: rows are appended, or by `mode="upsert"` there is one for each `key`, the newest.
+
+    `connection` is a conninfo string, a postgresql:// address, or 'env:NAME' for one in the driver's environment.
+    A database that goes away is tried again as `retry` says; `create=True` makes a table that is not there.
+    """
+    return PostgresSink(connection, table, mode=mode, key=key, retry=retry, create=create)
+
+
+def socket(
+    host: str,
+    port: int,
+    *,
+    format: Format | str = "raw",  # noqa: A002
+    bad_records: str = "fail",
+    timeout: Duration = "10 s",
+) -> SocketSource:
+    """Lines that a TCP server sends, as `nc -lk 9999` does; for trying things out.
+
+    Not replayable: what was sent and not yet received when the job fails is lost, and `explain_guarantees()` says so.
+    """
+    _choose("socket", "bad_records", bad_records, ("fail", "dead_letters"))
+    has_dead_letters = bad_records == "dead_letters"
+    return SocketSource(host, port, format_of(format, "socket"), timeout, has_dead_letters=has_dead_letters)
 
 
 def console(stream: TextIO | None = None) -> ConsoleSink:
@@ -101,11 +249,24 @@ def console(stream: TextIO | None = None) -> ConsoleSink:
     return ConsoleSink(stream)
 
 
+def dataframes(write: Callable[[Any, int], None], *, idempotent: bool = False) -> DataFrameSink:
+    """Calls `write(frame, epoch)` with the rows of each committed epoch as a DataFrame of Spark, in the driver.
+
+    After a failure it may be called again with an epoch and the same rows. If that changes nothing, say `idempotent=True`.
+    """
+    return DataFrameSink(write, idempotent=idempotent)
+
+
+def delta(path: str | os.PathLike[str]) -> DeltaSink:
+    """Appends to a Delta table, each epoch once. The session needs Delta, as the package delta-spark sets it up."""
+    return DeltaSink(os.fspath(path))
+
+
 def memory() -> MemorySink:
     """Keeps committed rows in this process, in `.rows`."""
     return MemorySink()
 
 
-def _choose(name: str, given: str, known: tuple[str, ...]) -> None:
+def _choose(step: str, name: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
-        raise GraphError.bad_argument("kafka", f"needs {name}= {' or '.join(known)}", given, "choose one of them")
+        raise GraphError.bad_argument(step, f"needs {name}= {' or '.join(known)}", given, "choose one of them")

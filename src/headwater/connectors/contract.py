@@ -57,6 +57,8 @@ class Source(ABC):
     """False for a source that breaks the rule above: its rows are lost when the epoch that read them is computed again."""
     has_dead_letters: bool = False
     """Whether `read` gives records that it cannot read as `DeadLetters`; otherwise it fails at the first of them."""
+    max_positions_per_epoch: int | None = None
+    """The most that an epoch reads of it, if what stands at a position is no row but something larger, as a file."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -80,6 +82,20 @@ class Source(ABC):
 
     def release(self, split: str) -> None:  # noqa: B027  most sources hold nothing open
         """Give up what is held open to read a split, in the process that read it; reading it again opens it again."""
+
+    def remember_in(self, folder: Path) -> None:  # noqa: B027  positions are enough for most sources
+        """Called in the driver before `check`: a folder of the job's own where this source may keep notes.
+
+        They are files that are only added to, or only added: readers of this source find them at the same path in all
+        processes. They go into savepoints, and are there again before a job that goes on from one calls this.
+        """
+
+    def needed(self, folder: Path, positions: Positions) -> Iterator[Path]:
+        """The files in such a folder that a job needs to go on from these positions; by default all of them.
+
+        They are copied one by one as they are given, while the job perhaps goes on. One that is gone by then is left out.
+        """
+        yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
 
     def published(self, positions: Positions) -> None:  # noqa: B027  most sources need not know
         """Called in the driver when an epoch that reads up to these positions is committed and published.
@@ -123,6 +139,14 @@ class Sink(ABC):
         with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
             writer.write_table(table)
 
+    def stage_all(self, table: pa.Table, path: Path, name: str) -> Iterator[tuple[Path, str, int]]:
+        """Write a task's rows, to be published as `name`: of each file, where it is, its name and how many rows it has.
+
+        By default that is one file. More of them are beside `path`, and their names begin as its does.
+        """
+        self.stage(table, path)
+        yield path, name, len(table)
+
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:  # noqa: B027  most outputs have no owner
         """Called before `open` for a job that goes on from a savepoint: the output of job `before` becomes this one's.
 
@@ -138,6 +162,15 @@ class Sink(ABC):
     @abstractmethod
     def publish(self, epoch: int, files: list[Staged]) -> None:
         """Make the epoch's rows visible, in the order of the files; called in the order of epochs."""
+
+    def at_epoch(self, now_ms: int, *, ended: bool) -> None:  # noqa: B027  rows alone say enough to most outputs
+        """Called before `publish`: the processing time of its epoch, and whether the input ends with it."""
+
+    def flush(self) -> None:  # noqa: B027  most outputs hold nothing back
+        """Called when a job has come to an orderly end: what is published and out of sight is to be seen now."""
+
+    def close(self) -> None:  # noqa: B027  most outputs hold nothing open
+        """Called in the driver when a run is over, however it ended: let go of connections. It may be opened again."""
 
 
 def read_staged(file: Staged) -> pa.Table:

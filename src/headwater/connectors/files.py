@@ -1,16 +1,15 @@
 """Files out: Parquet, JSON lines or CSV in a folder in which every visible row is committed.
 
 Tasks write below `_headwater/`, which readers of folders pass over; a committed file is renamed into the folder under a
-name made of sink, epoch and place of origin. `_headwater/manifest.jsonl` lists the published files epoch by epoch.
+name made of sink, epoch and place of origin. `_headwater/manifest.jsonl` lists the published files epoch by epoch. With
+limits for rolling, a committed file waits below `_headwater/` until it is merged with others into one.
 """
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
 import json
-import math
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +20,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from headwater.connectors.contract import Guarantee, Sink, Staged
+from headwater.connectors.formats.json_text import json_line
+from headwater.connectors.partitions import Partitions
+from headwater.connectors.rolling import Held, Limits, concatenated
 from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
 from headwater.errors import GraphError, PublishError
 from headwater.schema import Schema
@@ -55,12 +57,24 @@ class FilesSink(Sink):
 
     guarantee = Guarantee.EXACTLY_ONCE
 
-    def __init__(self, folder: str | os.PathLike[str], format: str = "parquet") -> None:  # noqa: A002  the name users expect
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        format: str = "parquet",  # noqa: A002  the name users expect
+        *,
+        partitions: Partitions | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         if format not in _EXTENSIONS:
             raise GraphError.bad_argument("files", f"writes {', '.join(_EXTENSIONS)}", format, "choose one of them")
         self.folder = Path(folder).absolute()
         self.format = format
         self.extension = _EXTENSIONS[format]
+        self._partitions, self._limits = partitions or Partitions(()), limits or Limits(None, None)
+        self._held: Held | None = None
+        if limits is not None:
+            self._held = Held(self.folder, limits, self.extension, self._merge, self._record)
+        self._now_ms, self._ended = 0, False
         self._uid = ""
         self._mine = _Owner("", "")
 
@@ -81,10 +95,44 @@ class FilesSink(Sink):
         else:
             with path.open("w", encoding="utf-8") as out:
                 for row in table.to_pylist(maps_as_pydicts="strict"):
-                    out.write(_json_line(row) + "\n")
+                    out.write(json_line(row) + "\n")
+
+    def stage_all(self, table: pa.Table, path: Path, name: str) -> Iterator[tuple[Path, str, int]]:
+        number, writing = 0, path.with_name(f"{path.stem}-writing{path.suffix}")
+        for folder, rows in self._partitions.deal(table):
+            for piece in self._pieces(rows, writing):
+                beside, called = _numbered(path, number), _numbered(Path(folder + name), number).as_posix()
+                writing.rename(beside)
+                yield beside, called, len(piece)
+                number += 1
+
+    def _pieces(self, rows: pa.Table, path: Path) -> Iterator[pa.Table]:
+        """Each piece that fits a file, when it is in the file; how small rows become is known when they are written."""
+        self.stage(rows, path)
+        most, size_bytes = self._limits.size_bytes, path.stat().st_size
+        if most is None or size_bytes <= most:
+            yield rows
+            return
+        count = max(1, len(rows) * most // size_bytes)
+        for start in range(0, len(rows), count):
+            piece = rows.slice(start, count)
+            self.stage(piece, path)
+            yield piece
+
+    def _merge(self, files: Sequence[Path], to: Path) -> None:
+        """Rows in the order of files as one file; a reader of a whole dataset would add columns of the path."""
+        if self.format != "parquet":
+            concatenated(files, to, header=self.format == "csv")
+            return
+        tables = []
+        for path in files:
+            with pq.ParquetFile(path) as source:
+                tables.append(source.read())
+        self.stage(pa.concat_tables(tables), to)
 
     def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
-        self._uid = uid
+        self._be(uid)
+        self._partitions.check(uid, schema)
         if self.format == "csv":
             for field in schema.arrow:
                 if pa.types.is_nested(field.type):
@@ -102,38 +150,76 @@ class FilesSink(Sink):
             elif not owner.is_same(self._mine):
                 raise self._refused(owner)
             elif not resumed and self._manifest().exists():
-                raise PublishError.folder_of_another_job(uid, str(self.folder), str(owner), f"{job_id}, starting anew")
+                raise self._of_another_job(str(owner), f"{job_id}, starting anew")
+            if self._held is not None:
+                self._held.finish()
+
+    def _be(self, uid: str) -> None:
+        self._uid = uid
+        if self._held is not None:
+            self._held.uid = uid
 
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:
         with self._alone():
             owner = self._owner()
-            self._uid, self._mine = uid, _Owner(job_id, uid, before, epoch)
+            self._be(uid)
+            self._mine = _Owner(job_id, uid, before, epoch)
             if owner is not None:
                 if owner.is_same(self._mine):
                     return
                 if not owner.is_same(_Owner(before, uid)) and owner.after != self._mine.after:
                     raise self._refused(owner)
-            later = sorted(path.name for path in self.folder.glob(f"{uid}-*") if _epoch_of(path.name, uid) > epoch)
+            if self._held is not None:
+                self._held.give_up_after(epoch)
+            later = sorted(path.name for path in self._published(uid) if _epoch_of(path.name, uid) > epoch)
             if later:
-                raise PublishError.published_after(uid, str(self.folder), epoch, later[0])
+                found, action = (
+                    f"{later[0]} is the first such file",
+                    "write to another folder, or remove those files first",
+                )
+                raise PublishError.published_after(uid, f"folder {self.folder}", epoch, found, action)
             self._own(self._mine)
 
+    def _published(self, uid: str) -> Iterator[Path]:
+        below = "**/" if self._partitions.columns else ""
+        hidden = self.folder / "_headwater"
+        return (path for path in self.folder.glob(f"{below}{uid}-*") if hidden not in path.parents)
+
+    def at_epoch(self, now_ms: int, *, ended: bool) -> None:
+        self._now_ms, self._ended = now_ms, ended
+
+    def flush(self) -> None:
+        if self._held is not None:
+            with self._alone():
+                self._check_owner()
+                self._held.roll_all()
+
+    def _check_owner(self) -> None:
+        owner = self._owner()
+        if owner is None or not owner.is_same(self._mine):
+            raise self._refused(owner)
+
     def publish(self, epoch: int, files: list[Staged]) -> None:
+        if self._held is not None:
+            with self._alone():
+                self._check_owner()
+                self._held.take(epoch, self._now_ms, files, ended=self._ended)
+            return
         if not files:
             return
         with self._alone():
-            owner = self._owner()
-            if owner is None or not owner.is_same(self._mine):
-                raise self._refused(owner)
+            self._check_owner()
             for file in files:
                 final = self.folder / file.name
                 if final.exists():
                     continue
+                final.parent.mkdir(parents=True, exist_ok=True)
                 try:
                     Path(file.path).rename(final)
                 except FileNotFoundError:
                     raise PublishError.staged_file_missing(self._uid, file.path) from None
-            sync_folder(self.folder)
+            for folder in sorted({(self.folder / file.name).parent for file in files}):
+                sync_folder(folder)
             self._record(epoch, files)
 
     def _alone(self) -> AbstractContextManager[None]:
@@ -152,9 +238,12 @@ class FilesSink(Sink):
 
     def _refused(self, owner: _Owner | None) -> PublishError:
         if owner is not None and owner.before == self._mine.job:
-            return PublishError.handed_over(self._uid, str(self.folder), owner.epoch or 0, owner.job)
-        return PublishError.folder_of_another_job(
-            self._uid, str(self.folder), str(owner or "it has lost its owner"), self._mine.job
+            return PublishError.handed_over(self._uid, f"folder {self.folder}", owner.epoch or 0, owner.job)
+        return self._of_another_job(str(owner or "it has lost its owner"), self._mine.job)
+
+    def _of_another_job(self, owner: str, mine: str) -> PublishError:
+        return PublishError.output_of_another_job(
+            self._uid, f"folder {self.folder}", owner, mine, "use an empty folder"
         )
 
     def _record(self, epoch: int, files: list[Staged]) -> None:
@@ -165,6 +254,11 @@ class FilesSink(Sink):
 
     def _manifest(self) -> Path:
         return self.folder / "_headwater" / "manifest.jsonl"
+
+
+def _numbered(path: Path, number: int) -> Path:
+    """A name for each of several files; the first is called as if it was alone."""
+    return path.with_name(f"{path.stem}-{number:04d}{path.suffix}") if number else path
 
 
 def _epoch_of(name: str, uid: str) -> int:
@@ -185,27 +279,3 @@ def _lines_from_end(path: Path, tail_bytes: int = 1 << 16) -> list[str]:
 def _flat(table: pa.Table) -> pa.Table:
     columns = [pc.cast(c, pa.string()) if pa.types.is_duration(c.type) else c for c in table.columns]
     return pa.table(columns, names=table.column_names)
-
-
-def _json_line(row: dict[str, object]) -> str:
-    try:
-        return json.dumps(row, default=_json_value, ensure_ascii=False, allow_nan=False)
-    except ValueError:  # JSON has no NaN and no infinity; as Spark does, they become strings
-        return json.dumps(_finite(row), default=_json_value, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_finite(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _json_value(value: object) -> object:
-    """What JSON has no form for: bytes in base64, times in ISO 8601, decimals as strings that keep every digit."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value.isoformat() if isinstance(value, dt.date | dt.datetime) else str(value)

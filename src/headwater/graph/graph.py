@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
@@ -61,6 +62,15 @@ class Graph:
         """The same nodes in a graph of their own."""
         other = Graph(self.name)
         other._nodes = list(self._nodes)
+        return other
+
+    def with_own_sources(self) -> Graph:
+        """The same for one job: a source may hold what it remembers for the job that reads it."""
+        other = Graph(self.name)
+        other._nodes = [
+            dataclasses.replace(node, source=copy.copy(node.source)) if isinstance(node, SourceNode) else node
+            for node in self._nodes
+        ]
         return other
 
     def sources_of(self, edges: Iterable[Edge]) -> list[SourceNode]:

@@ -76,9 +76,6 @@ class Exchange:
 FORWARD, REBALANCE = Exchange("forward"), Exchange("rebalance")
 
 
-ROW_KIND = "row_kind"
-"""The column that says what a row of a changelog does: '+I', '-U', '+U' or '-D'."""
-
 LEFT, RIGHT = 0, 1
 """The inputs of a step that has two."""
 

@@ -15,7 +15,7 @@ from headwater.errors import JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.saved.origin import Origin
 
-CHECKPOINT, OUTBOX = "checkpoint", "outbox"
+CHECKPOINT, OUTBOX, SOURCES = "checkpoint", "outbox", "sources"
 _FORMAT = 1
 
 
@@ -28,6 +28,7 @@ class JobFolder:
         self.checkpoint = self.path / CHECKPOINT
         self.outbox = self.path / OUTBOX
         self.outbox.mkdir(exist_ok=True)
+        self.sources = self.path / SOURCES
         self.restarts = self.path / "restarts.jsonl"
         self._lock = (self.path / "lock").open("a+")
         try:

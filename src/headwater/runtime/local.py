@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from headwater.runtime.outlet import Routed
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 from headwater.runtime.saved.origin import Origin, begin
+from headwater.runtime.saved.remembered import begin_sources
 from headwater.runtime.saved.taking import Epoch, Part, take, write_part
 from headwater.runtime.split import SplitHost
 from headwater.runtime.state_view import StateView, level_of_state, view_of
@@ -130,6 +132,8 @@ class LocalJob(SupervisedJob):
         super().__init__(plan.graph.name, settings)
         self._plan = plan
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
+        self._sources = Path(tempfile.mkdtemp(prefix="headwater-local-sources-"))
+        weakref.finalize(self, shutil.rmtree, self._sources, ignore_errors=True)  # a job that has ended can be saved
         self._job_id = uuid.uuid4().hex
         origin = settings.origin
         self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
@@ -149,9 +153,8 @@ class LocalJob(SupervisedJob):
         return 0 if self._settings.origin is None else self._settings.origin.epoch + 1
 
     def start(self) -> None:
-        for source in self._plan.sources():
-            source.source.check(source.schema)
         origin = self._settings.origin
+        begin_sources(self._plan, self._sources, origin, is_new=True)
         if origin is not None:
             for node in self._plan.sinks():
                 node.sink.take_over(self._plan.graph.uid(node), self._job_id, origin.job_id, origin.epoch)
@@ -192,6 +195,7 @@ class LocalJob(SupervisedJob):
             self._status.epoch = self._status.published = self._outbox.published
 
     def release(self) -> None:
+        close_all(self._plan.sinks_by_uid().values())
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run_epochs(self) -> str:
@@ -245,7 +249,7 @@ class LocalJob(SupervisedJob):
             staged = stage(plan, self._folder, facts.epoch, place, outcome.sink_batches)
             reports.append(progress.report(outcome, staged, positions={}))
         on_step(EpochStep.STAGED, facts.epoch)
-        manifest_facts = {"end": end["end"], "positions": end["positions"]}
+        manifest_facts = {"end": end["end"], "positions": end["positions"], "now_ms": facts.now_ms}
         self._outbox.write_manifest(facts.epoch, progress.staged_files(reports), manifest_facts)
         on_step(EpochStep.MANIFEST, facts.epoch)
         if self._settings.publishes_early:
@@ -285,7 +289,7 @@ class LocalJob(SupervisedJob):
         copies = self._copies_to_save(path)
         if copies.offset["epoch"] != copies.epoch + 1:
             raise SavepointError.failed(path, f"epoch {copies.epoch + 1} is committed and could not be published")
-        plan, what = self._plan, Epoch(self._plan, self._job_id, copies.epoch, copies.offset)
+        plan, what = self._plan, Epoch(self._plan, self._job_id, copies.epoch, copies.offset, self._sources)
         with copies.hosts(plan) as hosts:
 
             def parts(into: Path) -> Iterator[Part]:

@@ -96,7 +96,8 @@ def next_offset(
     done = True
     for one in inputs:
         ceiling = {s: one.begin.get(s, 0) if (one.uid, s) in held else at for s, at in one.ceiling.items()}
-        positions[one.uid] = _within(one.begin, ceiling, max_rows)
+        most = one.node.source.max_positions_per_epoch
+        positions[one.uid] = _within(one.begin, ceiling, max_rows if most is None else min(most, max_rows))
         done = done and one.ends and positions[one.uid] == one.goal
     active_ms = {one.uid: one.active_ms for one in inputs if one.node.watermarks.idle_ms is not None}
     times = {"now_ms": now_ms, "active_ms": active_ms, "marks": reached_ms}

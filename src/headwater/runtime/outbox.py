@@ -36,13 +36,14 @@ def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str
         folder = sink.staging_folder(outbox)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{epoch:010d}-{uid}-{place}-{attempt}.{sink.extension}"
-        try:
-            sink.stage(table, path)
-        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
-            path.unlink(missing_ok=True)
-            raise PublishError.failed(uid, epoch, f"staging in {folder} failed: {error}") from None
         name = f"{uid}-{epoch:010d}-{place}.{sink.extension}"
-        staged.append(Staged(uid, str(path), name, len(table), path.stat().st_size))
+        try:
+            for file, called, rows in sink.stage_all(table, path, name):
+                staged.append(Staged(uid, str(file), called, rows, file.stat().st_size))
+        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+            for file in folder.glob(f"{path.stem}*"):
+                file.unlink()
+            raise PublishError.failed(uid, epoch, f"staging in {folder} failed: {error}") from None
     return staged
 
 
@@ -110,6 +111,7 @@ class Outbox:
                 raise PublishError.sink_is_gone(file.sink, epoch)
         for uid, sink in self._sinks.items():
             try:
+                sink.at_epoch(manifest.get("now_ms", 0), ended=manifest["end"])
                 sink.publish(epoch, [file for file in files if file.sink == uid])
             except HeadwaterError:
                 raise
@@ -117,6 +119,11 @@ class Outbox:
                 raise PublishError.failed(uid, epoch, f"{type(error).__name__}: {error}") from error
             self._on_step(EpochStep.PUBLISHING, epoch)
         self._on_step(EpochStep.PUBLISHED, epoch)
+
+    def flush(self) -> None:
+        """Let every sink show what it holds back."""
+        for sink in self._sinks.values():
+            sink.flush()
 
     def close(self, epoch: int) -> dict[str, Any]:
         """Record an epoch that is committed and that every sink has, and clean up. Returns its manifest."""

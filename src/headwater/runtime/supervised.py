@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from headwater.durable import append_line
 from headwater.errors import JobError
 from headwater.runtime.engine import JobStatus, RestartReason, Settings
+from headwater.runtime.outbox import Outbox
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint, free_folder
 
@@ -33,6 +34,9 @@ _MESSAGE_CHARACTERS = 4000
 
 class SupervisedJob(ABC):
     """A job in a thread of its own: attempts, the waits between them, and how it all ended."""
+
+    _outbox: Outbox
+    """What an attempt hands epochs to sinks with."""
 
     def __init__(self, name: str, settings: Settings, restarts: Path | None = None) -> None:
         """`restarts` is the file in which reasons outlive the process."""
@@ -132,6 +136,7 @@ class SupervisedJob(ABC):
     def _run(self) -> None:
         try:
             state, error = self._attempts(), None
+            self._outbox.flush()
             self._save_last()
         except Exception as raised:  # handed to whoever waits
             state, error = "failed", raised

@@ -15,6 +15,7 @@ from headwater.runtime.saved.dealing import StateOf
 from headwater.runtime.saved.errors import Impossible, SavepointError
 from headwater.runtime.saved.files import Description, SavedFile, SavedStep, Savepoint, complete, write_table, writing
 from headwater.runtime.saved.fitting import CHANNELS, Program, difference, evolve
+from headwater.runtime.saved.remembered import copy_remembered
 from headwater.runtime.saved.renaming import Renaming
 from headwater.savepoint.given import as_state
 from headwater.savepoint.reading import SavedJob
@@ -59,6 +60,7 @@ def write(
             offset,
             describe(program.plan.graph),
             {**kept, **made},
+            {} if before is None or known is None else copy_remembered(before, folder),
         )
         return SavedJob(complete(folder, description))
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.connectors.contract import Positions
+from headwater.connectors.dataframes import DataFrameSink
 from headwater.errors import HeadwaterError, JobError
 from headwater.plan.levels import JobPlan
 from headwater.runtime import offsets, progress
@@ -25,6 +26,7 @@ from headwater.runtime.checkpoints.history import History
 from headwater.runtime.checkpoints.listing import Checkpoints, damage_of_newest
 from headwater.runtime.checkpoints.replay import Replay
 from headwater.runtime.checkpoints.rewind import finish_rewind
+from headwater.runtime.closing import close_all
 from headwater.runtime.engine import Settings
 from headwater.runtime.folder import JobFolder
 from headwater.runtime.outbox import Outbox
@@ -32,13 +34,16 @@ from headwater.runtime.payload import decode_report
 from headwater.runtime.saved.errors import SavepointError
 from headwater.runtime.saved.files import Savepoint
 from headwater.runtime.saved.origin import Origin
+from headwater.runtime.saved.remembered import begin_sources
 from headwater.runtime.saved.taking import Epoch, take
 from headwater.runtime.state_view import StateView, level_of_state, view_of
 from headwater.runtime.steps import EpochStep
 from headwater.runtime.supervised import SupervisedJob, read_reasons
+from headwater.spark.commits import Commits
 from headwater.spark.errors import EngineGone
-from headwater.spark.failures import marked, unwrap
+from headwater.spark.failures import explained, marked
 from headwater.spark.from_checkpoint import origin_of
+from headwater.spark.ingest import Ingest
 from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, local_session, location
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
@@ -51,16 +56,6 @@ _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
 _POLL_S = 0.02
 """How often the publisher looks for a commit; well below what an epoch takes."""
-_UNREADABLE = (
-    "hecksum",
-    "STATE_STORE",
-    "STREAMING_CHECKPOINT",
-    "STREAM_LOG",
-    "StreamMetadata",
-    "log file",
-    "not exist",
-)
-"""What Spark's errors have in common when a file of a checkpoint is not what it should be; they seldom name it."""
 
 
 class SparkEngine:
@@ -88,7 +83,10 @@ class SparkJob(SupervisedJob):
         self._session: SparkSession | None = None
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
+        self._ingest = Ingest(plan, settings)
+        self._is_done = False
         self._shipped: ShippedJob | None = None
+        self._commits = Commits(self._folder)
         self._history = History(self._folder.path)
         self._targets: dict[str, Positions] | None = None
         self._last_look = LastLook()
@@ -101,17 +99,18 @@ class SparkJob(SupervisedJob):
 
     def start(self) -> None:
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
-        for source in self._plan.sources():
-            source.source.check(source.schema)
-        self._folder.claim(self._plan, self._origin())
+        origin = self._origin()
+        begin_sources(self._plan, self._folder.sources, origin, is_new=not self._folder.is_claimed())
+        self._folder.claim(self._plan, origin)
         finish_rewind(self._folder.path)
         self._status.restarts = read_reasons(self._folder.restarts)
         try:
             self._begin(again=False)
         except BaseException as error:
+            self._ingest.stop()
             self._folder.give_back()
             if isinstance(error, OSError):
-                raise self._explained(error) from error
+                raise explained(self.name, error, self._folder.path) from error
             raise
         super().start()
 
@@ -124,16 +123,20 @@ class SparkJob(SupervisedJob):
 
     def _job_session(self) -> SparkSession:
         plan, settings = self._plan, self._settings
-        if self._session is None:
-            self._session = settings.spark or local_session(plan.parallelism, settings.spark_config)
         config = {**settings.spark_config, RETAINED_BATCHES: str(settings.checkpoints_retained)}
-        return job_session(self._session, plan.parallelism, config)
+        return job_session(self._shared_session(), plan.parallelism, config)
+
+    def _shared_session(self) -> SparkSession:
+        """The user's session, or that of the process."""
+        if self._session is None:
+            self._session = self._settings.spark or local_session(self._plan.parallelism, self._settings.spark_config)
+        return self._session
 
     def checkpoints(self) -> Checkpoints:
         return Checkpoints(self._folder.path)
 
     def _begin(self, *, again: bool) -> None:
-        """Open the sinks, publish what was left behind, and start a query unless there is nothing left to do."""
+        """Open the sinks, publish what was left behind, and start a query if there is something to do and to read."""
         plan = self._plan
         self._query = None
         self._giving_up.clear()
@@ -142,20 +145,26 @@ class SparkJob(SupervisedJob):
             uid = plan.graph.uid(node)
             if origin is not None:
                 node.sink.take_over(uid, folder.job_id, origin.job_id, origin.epoch)
+            if isinstance(node.sink, DataFrameSink):
+                node.sink.use(self._shared_session())
             resumed = again or folder.resumed or origin is not None
             node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
         self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
         self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
         self._replay = Replay.read(self._folder.outbox)
-        self._outbox.recover(lambda epoch: self._is_committed(epoch) or self._replay.was_committed(epoch))
+        self._outbox.recover(lambda epoch: epoch in self._commits or self._replay.was_committed(epoch))
         with self._lock:
             self._status.epoch = self._status.published = self._outbox.published
-        if not self._is_finished(again=again):
+        self._is_done = self._is_finished(again=again)
+        if not self._is_done:
             damage = damage_of_newest(self._folder.path, whole=False)
             if damage is not None:
                 raise damage
-            self._query = self._start_query()
+            if self._targets is None:
+                self._ingest.start()
+            if not self._ingest.comes_first:
+                self._query = self._start_query()
 
     def _is_finished(self, *, again: bool) -> bool:
         """Whether the input has ended. What came after that is for another job, unless it came while this one ran."""
@@ -169,7 +178,7 @@ class SparkJob(SupervisedJob):
     def _has_ended(self) -> bool:
         """Whether the last epoch is published, and committed too: a job that was taken back computes it again."""
         done = self._outbox.progress
-        return bool(done["end"]) and self._is_committed(done["epoch"])
+        return bool(done["end"]) and done["epoch"] in self._commits
 
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
@@ -199,7 +208,7 @@ class SparkJob(SupervisedJob):
         try:
             return query.start()
         except Exception as error:
-            raise self._explained(error) from error
+            raise explained(self.name, error, self._folder.path) from error
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
@@ -210,7 +219,8 @@ class SparkJob(SupervisedJob):
         reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
         on_step(EpochStep.STAGED, epoch)
         end = any(one.get("end", False) for one in reports)
-        facts = {"end": end, "positions": progress.positions_of(reports)}
+        now_ms = max((one.get("now_ms", 0) for one in reports), default=0)
+        facts = {"end": end, "positions": progress.positions_of(reports), "now_ms": now_ms}
         self._marks.write(epoch, progress.marks_of(reports))
         self._note_backlog(epoch, progress.backlog_of(reports))
         self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
@@ -248,7 +258,12 @@ class SparkJob(SupervisedJob):
             try:
                 if again:
                     self._begin(again=True)
-                return "finished" if self._query is None else self._watch(self._query)
+                if self._is_done:
+                    return "finished"
+                if self._query is None and not self._ingest.wait(self._stopping):
+                    return "stopped"
+                self._query = self._query or self._start_query()
+                return self._watch(self._query)
             finally:
                 self._end_query()
         except HeadwaterError:
@@ -256,13 +271,14 @@ class SparkJob(SupervisedJob):
         except Exception as error:
             if self._session is not None and is_gone(self._session):
                 raise EngineGone.of(self.name) from error
-            raise self._explained(error) from error
+            raise explained(self.name, error, self._folder.path) from error
 
     def _watch(self, query: StreamingQuery) -> str:
         """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
         deadline = None
         while query.isActive:
             self._publish_committed()
+            self._ingest.check()
             if self._has_ended():
                 return "finished"
             assert self._shipped is not None
@@ -280,22 +296,15 @@ class SparkJob(SupervisedJob):
         self._publish_committed()
         failure = query.exception()
         if failure is not None:
-            raise self._explained(failure)
+            raise explained(self.name, failure, self._folder.path)
         return "finished" if self._has_ended() else "stopped"
-
-    def _explained(self, failure: Exception) -> HeadwaterError:
-        """What made the query fail; if Spark could not read a checkpoint, which file of it and what to do."""
-        if any(mark in str(failure) for mark in _UNREADABLE):
-            damage = damage_of_newest(self._folder.path, whole=True)
-            if damage is not None:
-                return damage
-        return unwrap(self.name, failure, self._folder.path)
 
     def _end_query(self) -> None:
         """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""
         self._giving_up.set()
         with self._published:
             self._published.notify_all()
+        self._ingest.stop()
         query, shipped = self._query, self._shipped
         if query is not None and query.isActive:
             query.stop()
@@ -304,7 +313,7 @@ class SparkJob(SupervisedJob):
 
     def _publish_committed(self) -> None:
         for epoch in self._outbox.pending():
-            if not self._is_committed(epoch):
+            if epoch not in self._commits:
                 return
             self._settings.on_step(EpochStep.COMMITTED, epoch)
             if not self._settings.publishes_early:
@@ -318,16 +327,9 @@ class SparkJob(SupervisedJob):
         with self._lock:
             self._status.published = epoch
 
-    def _is_committed(self, epoch: int) -> bool:
-        return (self._folder.checkpoint / "commits" / str(self._batch(epoch))).exists()
-
-    def _batch(self, epoch: int) -> int:
-        """What Spark calls an epoch."""
-        return epoch - self._first_epoch
-
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
-        newest = max(self._committed(), default=None)
+        newest = max(self._commits.retained(), default=None)
         stored = self._stored(newest if epoch is None else epoch)
         shown = stored.batch + self._first_epoch
         if epoch is None:
@@ -335,18 +337,12 @@ class SparkJob(SupervisedJob):
         with closing(stored.level(self._plan, level)) as found:
             return view_of(found.hosts, uid, name, shown)
 
-    def _committed(self) -> list[int]:
-        """The epochs that are retained."""
-        commits = self._folder.checkpoint / "commits"
-        names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
-        return sorted(int(name) + self._first_epoch for name in names if name.isdigit())
-
     def _stored(self, epoch: int | None) -> StoredEpoch:
-        known = self._committed()
+        known = self._commits.retained()
         if epoch is None or epoch not in known:
             raise JobError.not_retained(self.name, epoch, known)
         self._spark = self._spark or self._job_session()  # a job that had ended before needs no query
-        return StoredEpoch(self._spark, self._folder.checkpoint, self._batch(epoch))
+        return StoredEpoch(self._spark, self._folder.checkpoint, self._commits.batch(epoch))
 
     def _save(self, path: Path) -> Savepoint:
         if self._is_temporary and not self._folder.path.exists():
@@ -354,14 +350,14 @@ class SparkJob(SupervisedJob):
         self._wait_until_published(path)
         epoch = self._epoch_to_save(path)
         stored = self._stored(epoch)
-        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset())
+        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset(), self._folder.sources)
         parts = partial(stored.write_parts, self._plan)
         return take(path, what, parts, self._settings.on_savepoint_step)
 
     def _epoch_to_save(self, path: Path) -> int:
         """The newest epoch that is committed and published, or where they are not aligned the next one that is."""
         if self._settings.unaligned_ms is None:
-            found = [epoch for epoch in self._committed() if epoch <= self.status().published]
+            found = [epoch for epoch in self._commits.retained() if epoch <= self.status().published]
             if not found:
                 raise SavepointError.nothing_committed(self.name, path)
             return found[-1]
@@ -374,11 +370,16 @@ class SparkJob(SupervisedJob):
         aligned = status.aligned_epoch
         while aligned > self.status().published and self._thread.is_alive():
             time.sleep(_POLL_S)
-        if aligned < 0 or aligned not in self._committed() or (status.epoch > aligned and not self._thread.is_alive()):
+        if (
+            aligned < 0
+            or aligned not in self._commits.retained()
+            or (status.epoch > aligned and not self._thread.is_alive())
+        ):
             raise SavepointError.failed(path, "rows are in flight, and the job has ended")
         return aligned
 
     def release(self) -> None:
+        close_all(self._plan.sinks_by_uid().values())
         if self._shipped is not None:
             self._shipped.remove()
         self._history.close()

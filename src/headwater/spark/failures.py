@@ -17,11 +17,22 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
+from headwater.runtime.checkpoints.listing import damage_of_newest
 from headwater.spark.errors import DiskFull
 
 _MARK = "headwater-error:"
 _DISK_FULL = "No space left on device"
 """As the operating system says it, to Java and to Python."""
+_UNREADABLE = (
+    "hecksum",
+    "STATE_STORE",
+    "STREAMING_CHECKPOINT",
+    "STREAM_LOG",
+    "StreamMetadata",
+    "log file",
+    "not exist",
+)
+"""What Spark's errors have in common when a file of a checkpoint is not what it should be; they seldom name it."""
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 """Java ends with the first of a chain of errors; it tells the most."""
 _LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
@@ -43,6 +54,15 @@ def marked() -> Iterator[None]:
             facts["user"] = [error.step, key, error.timestamp, error.cause, error.traceback]  # type: ignore[assignment]
         line = base64.b64encode(json.dumps(facts).encode()).decode()
         raise TaskFailure(f"{error}\n{_MARK}{line}") from None
+
+
+def explained(job: str, failure: Exception, job_dir: Path) -> HeadwaterError:
+    """What made the query fail; if Spark could not read a checkpoint, which file of it and what to do."""
+    if any(mark in str(failure) for mark in _UNREADABLE):
+        damage = damage_of_newest(job_dir, whole=True)
+        if damage is not None:
+            return damage
+    return unwrap(job, failure, job_dir)
 
 
 def unwrap(job: str, error: Exception, job_dir: Path) -> HeadwaterError:

@@ -11,7 +11,7 @@ from headwater.errors import JobError
 from headwater.plan.levels import JobPlan, plan_job
 from headwater.runtime.checkpoints.listing import Checkpoint
 from headwater.runtime.checkpoints.note import JobNote
-from headwater.runtime.folder import CHECKPOINT, JobFolder, differences, shape_of
+from headwater.runtime.folder import CHECKPOINT, SOURCES, JobFolder, differences, shape_of
 from headwater.runtime.saved.files import DESCRIPTION, Savepoint
 from headwater.runtime.saved.origin import Origin
 from headwater.runtime.saved.renaming import Renaming
@@ -31,5 +31,5 @@ def origin_of(checkpoint: Checkpoint, plan: JobPlan, folder: JobFolder, spark: S
     if found:
         raise JobError.other_program(str(checkpoint.job_dir), found)
     stored = StoredEpoch(spark, checkpoint.job_dir / CHECKPOINT, checkpoint.epoch - note.first_epoch)
-    what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset())
+    what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset(), checkpoint.job_dir / SOURCES)
     return Origin.of(take(path, what, partial(stored.write_parts, before)), Renaming())

@@ -133,7 +133,7 @@ class JobReader(DataSourceStreamReader):
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
                 starts, positions = ({host.uid: {part.split: at}} for at in (part.start, part.end))
                 report = progress.report(outcome, staged, positions=positions, starts=starts)
-                ready = [*ready, (0, encode_report({**report, "end": bundle.end}))]
+                ready = [*ready, (0, encode_report({**report, "end": bundle.end, "now_ms": bundle.facts.now_ms}))]
             if ready:
                 yield _batch(ready, by_subtask)
 

@@ -73,7 +73,7 @@ def test_job_that_was_handed_over_can_neither_publish_nor_start_again(tmp_path: 
         assert str(refused.value) == (
             f"sink 'out': folder {tmp_path} was handed over to job b, which goes on from the savepoint of epoch 0 of this job; "
             f"start that job with its job_dir; or to go back, start this program from the savepoint in a new job_dir; "
-            f"or let this job write to another folder"
+            f"or let this job write elsewhere"
         )
     publish(new, 1, 20)
     assert rows_of(tmp_path) == [1, 20]

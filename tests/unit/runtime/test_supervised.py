@@ -16,7 +16,9 @@ from headwater.connectors.contract import Staged
 from headwater.errors import JobError
 from headwater.runtime.checkpoints.listing import Checkpoints
 from headwater.runtime.engine import Settings
+from headwater.runtime.outbox import Outbox
 from headwater.runtime.saved.files import Savepoint
+from headwater.runtime.steps import ignore_steps
 from headwater.runtime.supervised import SupervisedJob, read_reasons
 
 SCHEMA = "user string, at long"
@@ -308,6 +310,7 @@ class _Failing(SupervisedJob):
         )
         super().__init__("failing", settings, restarts)
         self._raised = error
+        self._outbox = Outbox(restarts.parent, {}, ignore_steps)
 
     def _attempt(self, *, again: bool) -> str:
         if not again:

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.batch import Batch, Timestamps
-from headwater.graph.nodes import ROW_KIND, Key, RegularJoinNode
+from headwater.graph.nodes import Key, RegularJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.contents import first_equal
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, can_meet, key_names, keys_in, stored_schema, with_key_column
-from headwater.operators.join.kinds import DELETE, INSERT, Kinds, adds, kind_names, read_kinds
 from headwater.operators.join.net import Flags, Net, net_effect
 from headwater.operators.join.run import Places
 from headwater.operators.join.store import RowStore
+from headwater.row_kinds import DELETE, INSERT, ROW_KIND, Kinds, adds, kind_names, read_kinds
 from headwater.rows import Row
 
 _BEFORE, _PAIR, _AFTER, _ALONE = range(4)

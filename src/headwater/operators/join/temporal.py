@@ -12,8 +12,8 @@ from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_in, stored_schema, with_key_column
-from headwater.operators.join.kinds import adds, read_kinds
 from headwater.operators.join.store import RowStore
+from headwater.row_kinds import adds, read_kinds
 from headwater.rows import Row
 
 

@@ -69,6 +69,21 @@ class SavedStep:
 
 
 @dataclass(frozen=True)
+class RememberedFile:
+    """One of the files that a source keeps beside its positions."""
+
+    path: str
+    """Below the savepoint's folder."""
+    size_bytes: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """Below the folder of the source."""
+        return "/".join(self.path.split("/")[2:])
+
+
+@dataclass(frozen=True)
 class Description:
     """What `savepoint.json` says."""
 
@@ -82,6 +97,23 @@ class Description:
     graph: str
     """The job graph as text."""
     steps: dict[str, SavedStep] = field(default_factory=dict)
+    remembered: dict[str, list[RememberedFile]] = field(default_factory=dict)
+    """By source, what it keeps beside its positions; sources that keep nothing are not in it."""
+
+    def files(self) -> Iterator[SavedFile | RememberedFile]:
+        """Every file of the savepoint but the one that holds this."""
+        for step in self.steps.values():
+            for saved in step.states.values():
+                yield from saved
+        for kept in self.remembered.values():
+            yield from kept
+
+    def content(self) -> dict[str, Any]:
+        """As it is stored; what no source has kept is not mentioned."""
+        content = asdict(self)
+        if not self.remembered:
+            del content["remembered"]
+        return content
 
 
 class Savepoint:
@@ -113,13 +145,14 @@ class Savepoint:
         return savepoint
 
     def _check_files(self) -> None:
-        for step in self.description.steps.values():
-            for file in (file for files in step.states.values() for file in files):
-                path = self.path / file.path
-                if not path.exists():
-                    raise SavepointError.corrupt(path, "it is missing")
-                if path.stat().st_size != file.size_bytes:
-                    raise SavepointError.corrupt(path, f"it has {path.stat().st_size} bytes, not {file.size_bytes}")
+        for file in self.description.files():
+            path = self.path / file.path
+            if path == Path(file.path) or ".." in path.relative_to(self.path).parts:
+                raise SavepointError.corrupt(self.path / DESCRIPTION, f"it names {path}, which is not in the savepoint")
+            if not path.exists():
+                raise SavepointError.corrupt(path, "it is missing")
+            if path.stat().st_size != file.size_bytes:
+                raise SavepointError.corrupt(path, f"it has {path.stat().st_size} bytes, not {file.size_bytes}")
 
     @property
     def offset(self) -> dict[str, Any]:
@@ -169,7 +202,7 @@ def write_table(folder: Path, place: Place, table: pa.Table, spread: Spread, gro
     pq.write_table(kept, sink, compression="zstd")
     content = sink.getvalue()
     digest = hashlib.sha256(content).hexdigest()
-    relative = Path("state") / _name(uid) / _name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
+    relative = Path("state") / folder_name(uid) / folder_name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
     _write(folder, relative, content)
     bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
     return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds, spread.key)
@@ -221,10 +254,8 @@ def free_folder(path: Path) -> Path:
 
 def complete(folder: Path, description: Description) -> Savepoint:
     """Drop what the description does not name, and write it, which makes the savepoint complete."""
-    content = asdict(description)
-    named = {
-        folder / file.path for step in description.steps.values() for files in step.states.values() for file in files
-    }
+    content = description.content()
+    named = {folder / file.path for file in description.files()}
     below = sorted(folder.rglob("*"))
     for path in below:
         if path.is_file() and path not in named and path.name != _BEGUN:
@@ -274,13 +305,16 @@ def _described(content: dict[str, Any]) -> Description:
     for uid, step in content["steps"].items():
         states = {name: [file_from_json(file) for file in files] for name, files in step["states"].items()}
         steps[uid] = SavedStep(step["kept"], step["metas"], states)
-    return Description(**{**content, "steps": steps})
+    remembered = {
+        uid: [RememberedFile(**file) for file in files] for uid, files in content.get("remembered", {}).items()
+    }
+    return Description(**{**content, "steps": steps, "remembered": remembered})
 
 
 def _digest_of(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _name(text: str) -> str:
+def folder_name(text: str) -> str:
     """A uid or a name of state as that of a folder, which says nothing to a path."""
     return quote(text, safe="@").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="@")

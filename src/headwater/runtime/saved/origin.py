@@ -16,7 +16,7 @@ from headwater.plan.levels import JobPlan
 from headwater.runtime.host import LevelHost
 from headwater.runtime.saved.dealing import StateOf, deal
 from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.files import SavedFile, Savepoint, as_puts
+from headwater.runtime.saved.files import RememberedFile, SavedFile, Savepoint, as_puts
 from headwater.runtime.saved.fitting import difference, evolve
 from headwater.runtime.saved.renaming import Renaming
 from headwater.state.keys import subtasks_of
@@ -87,6 +87,11 @@ class Origin:
             for split, position in read.items():
                 if position > ends.get(split, position):
                     raise SavepointError.beyond_end(Path(self.path), f"{uid}/{split}", position, ends[split])
+
+    def remembered(self, uid: str) -> list[RememberedFile]:
+        """What the savepoint has of what a source remembers."""
+        by_uid = self.savepoint().description.remembered.items()
+        return next((files for old, files in by_uid if self.renaming.step(old) == uid), [])
 
     def record(self, host: LevelHost, plan: JobPlan, subtask: int) -> bytes:
         """What a host, which is empty, begins with. Files whose key groups are all of other subtasks are not read."""

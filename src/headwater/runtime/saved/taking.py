@@ -22,6 +22,7 @@ from headwater.runtime.saved.files import (
     write_table,
     writing,
 )
+from headwater.runtime.saved.remembered import save_remembered
 from headwater.runtime.steps import OnSavepointStep, SavepointStep, ignore_savepoint_steps
 
 
@@ -64,6 +65,8 @@ class Epoch:
     job_id: str
     epoch: int
     offset: dict[str, Any]
+    sources: Path
+    """Where the job's sources keep what they must remember."""
 
 
 def take(
@@ -90,6 +93,7 @@ def take(
             what.offset,
             describe(plan.graph),
             _steps(folder, plan, parts),
+            save_remembered(plan, what.sources, what.offset["positions"], folder),
         )
         savepoint = complete(folder, description)
     on_step(SavepointStep.COMPLETE, what.epoch)

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.errors import RowError
-from headwater.graph.nodes import ROW_KIND
+
+ROW_KIND = "row_kind"
+"""The column that says what a row of a changelog does: '+I', '-U', '+U' or '-D'."""
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
 _NAMES = ("+I", "-U", "+U", "-D")

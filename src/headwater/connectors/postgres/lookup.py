@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from headwater.errors import GraphError, JobError, SchemaError, SourceError
+from headwater.connectors.postgres.connection import Address, AddressError, load_psycopg, table_name, why
+from headwater.errors import GraphError, SchemaError, SourceError
 from headwater.lookups import Lookup, LookupTable
 from headwater.schema import Schema, SchemaLike, type_ddl
 
@@ -16,13 +16,9 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg import sql
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
+    from headwater.connectors.postgres.connection import Connection
 
 T = TypeVar("T")
-_ENV = "env:"
-_CONNECTIONS = "'host=… dbname=… user=…' or 'postgresql://…'"
-_CONNECT_TIMEOUT_S = 10
-"""Unless the connection says otherwise: libpq would wait for minutes for a server that does not answer."""
 _PIECE_ROWS = 50_000
 """Rows fetched at a time when a whole table is loaded."""
 _READ_AS: dict[pa.DataType, tuple[str, ...]] = {
@@ -49,12 +45,8 @@ class PostgresTable(LookupTable):
     """
 
     def __init__(self, connection: str, table: str, schema: SchemaLike) -> None:
-        _psycopg()  # where it is missing, say so while the job is built
-        if not all(table.split(".")):
-            raise GraphError.bad_argument(
-                "PostgresTable", "needs a table's name", table, "write 'users' or 'app.users'"
-            )
-        self._connection, self._table = connection, table
+        self._address = Address(connection, "PostgresTable")
+        self._table, self._name = table, table_name(table, "PostgresTable")
         self.schema = Schema.of(schema)
         for field in self.schema.arrow:
             if not _is_read(field.type):
@@ -64,20 +56,12 @@ class PostgresTable(LookupTable):
                     type_ddl(field.type),
                     "declare it as string to get its text",
                 )
-        self._place = connection
-        if not connection.startswith(_ENV):
-            facts = _facts_of(connection)
-            if facts is None:
-                raise GraphError.bad_argument(
-                    "PostgresTable", "needs a connection", "what cannot be read", f"write {_CONNECTIONS} or 'env:NAME'"
-                )
-            self._place = f"{facts.get('host', 'localhost')}:{facts.get('port', 5432)}/{facts.get('dbname', '')}"
 
     def __repr__(self) -> str:
         return f"PostgresTable({self.describe()})"
 
     def describe(self) -> str:
-        return f"PostgreSQL table {self._table} at {self._place}"
+        return f"PostgreSQL table {self._table} at {self._address.place}"
 
     def open(self, step: str, keys: Sequence[str], columns: Sequence[str]) -> PostgresLookup:
         return PostgresLookup(self, step, keys, columns)
@@ -118,7 +102,9 @@ class PostgresLookup(Lookup):
 
         columns = [*self._keys, *self._columns]
         query = sql.SQL("SELECT {columns} FROM {table} ORDER BY {order}").format(
-            columns=sql.SQL(", ").join(map(self._selected, columns)), table=self._name(), order=_numbers(len(columns))
+            columns=sql.SQL(", ").join(map(self._selected, columns)),
+            table=self._table._name,
+            order=_numbers(len(columns)),
         )
         with connection.transaction(), connection.cursor("headwater_load") as cursor:
             cursor.execute(query)
@@ -139,7 +125,7 @@ class PostgresLookup(Lookup):
             columns=sql.SQL(", ").join(self._selected(name, sql.SQL("found.")) for name in self._columns),
             keys=sql.SQL(", ").join(sql.SQL("%s::" + key_type + "[]") for key_type in key_types),
             names=sql.SQL(", ").join(names),
-            table=self._name(),
+            table=self._table._name,
             same=sql.SQL(" AND ").join(
                 sql.SQL("found.{} = asked.{}").format(sql.Identifier(key), name)
                 for key, name in zip(self._keys, names, strict=True)
@@ -152,7 +138,7 @@ class PostgresLookup(Lookup):
         from psycopg import sql
 
         names = [sql.Identifier(key) for key in self._keys]
-        query = sql.SQL("SELECT {} FROM {} LIMIT 0").format(sql.SQL(", ").join(names), self._name())
+        query = sql.SQL("SELECT {} FROM {} LIMIT 0").format(sql.SQL(", ").join(names), self._table._name)
         oids = [column.type_code for column in connection.execute(query).description or ()]
         asked = "SELECT format_type(oid, -1) FROM unnest(%s::oid[]) WITH ORDINALITY AS t(oid, n) ORDER BY n"
         return [name for (name,) in connection.execute(asked, [oids])]
@@ -164,14 +150,9 @@ class PostgresLookup(Lookup):
         dtype = self._table.schema.field(name).type
         return column + sql.SQL("::text" if dtype == pa.string() else "::text[]" if _is_texts(dtype) else "")
 
-    def _name(self) -> sql.Identifier:
-        from psycopg import sql
-
-        return sql.Identifier(*self._table._table.split("."))
-
     def _ask(self, work: Callable[[Connection], T]) -> T:
         """Do something with the connection; if one from earlier turns out to be gone, with a new one."""
-        psycopg = _psycopg()
+        psycopg = load_psycopg("PostgresTable")
         try:
             if self._connection is not None:
                 try:
@@ -179,15 +160,14 @@ class PostgresLookup(Lookup):
                 except psycopg.OperationalError:  # what counts is whether a new connection works
                     self.close()
             return work(self._connected())
+        except AddressError as error:
+            raise self._unreadable(error.why, error.action) from None
         except psycopg.Error as error:
             self.close()
             raise self._failed(error, is_server=isinstance(error, psycopg.OperationalError)) from None
 
     def _connected(self) -> Connection:
-        psycopg = _psycopg()
-        facts = {"connect_timeout": _CONNECT_TIMEOUT_S, **self._facts()}
-        # Statements are not prepared: the number of keys, so the best plan, differs, and poolers need not allow it.
-        connection: Connection = psycopg.connect(**facts, autocommit=True, prepare_threshold=None)
+        connection = self._table._address.connect()
         try:
             self._check(connection)
         except BaseException:
@@ -196,25 +176,15 @@ class PostgresLookup(Lookup):
         self._connection = connection
         return connection
 
-    def _facts(self) -> dict[str, Any]:
-        given = self._table._connection
-        name = given.removeprefix(_ENV)
-        if name != given:
-            if name not in os.environ:
-                raise self._unreadable(f"{name} is not in the environment of this worker", "set it where workers start")
-            given = os.environ[name]
-        facts = _facts_of(given)
-        if facts is None:
-            raise self._unreadable(f"what {name} holds is not a connection", f"set it to {_CONNECTIONS}")
-        return facts
-
     def _check(self, connection: Connection) -> None:
         """Refuse columns that cannot be read as they are declared."""
         from psycopg import sql
 
         names = [*self._keys, *self._columns]
         columns = sql.SQL(", ").join(map(sql.Identifier, names))
-        described = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(columns, self._name())).description
+        described = connection.execute(
+            sql.SQL("SELECT {} FROM {} LIMIT 0").format(columns, self._table._name)
+        ).description
         for name, column in zip(names, described or (), strict=True):
             dtype = self._table.schema.field(name).type
             if dtype != pa.string() and not _is_texts(dtype) and column.type_code not in _oids(dtype):
@@ -226,33 +196,12 @@ class PostgresLookup(Lookup):
                 )
 
     def _failed(self, error: psycopg.Error, *, is_server: bool) -> SourceError:
-        why = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
         if is_server:
-            return self._unreadable(why, "see that the server runs and answers, and start the job again")
-        return self._unreadable(why, "mend the table, or its declaration in the job")
+            return self._unreadable(why(error), "see that the server runs and answers, and start the job again")
+        return self._unreadable(why(error), "mend the table, or its declaration in the job")
 
-    def _unreadable(self, why: str, action: str) -> SourceError:
-        return SourceError.at_step(self._step, f"{self._table.describe()} cannot be read: {why}", action)
-
-
-def _facts_of(connection: str) -> dict[str, Any] | None:
-    """The parts of a connection; None if it cannot be read, because the reason may show the password."""
-    psycopg = _psycopg()
-    try:
-        facts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(connection)
-    except psycopg.ProgrammingError:
-        return None
-    return facts
-
-
-def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise JobError.not_supported(
-            "hw.connectors.PostgresTable needs the package psycopg", "pip install 'headwater[postgres]'"
-        ) from None
-    return psycopg
+    def _unreadable(self, problem: str, action: str) -> SourceError:
+        return SourceError.at_step(self._step, f"{self._table.describe()} cannot be read: {problem}", action)
 
 
 def _numbers(count: int) -> sql.Composed:

@@ -1,0 +1,5 @@
+"""Rows over HTTP into the event log, so that anything that speaks HTTP can feed a job: `python -m headwater.push`."""
+
+from headwater.push.server import PushServer, serve
+
+__all__ = ["PushServer", "serve"]

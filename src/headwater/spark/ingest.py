@@ -1,0 +1,137 @@
+"""The ingest: beside the job, a query for each of its DataFrames that puts the micro-batches down for the job to read.
+
+A batch that is put down stays as it is. Spark commits it afterwards; one that it has not committed when the process dies
+it computes again, and that is thrown away.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headwater.connectors.batches import Batches
+from headwater.connectors.dataframes import DataFrameSource, query_folder
+from headwater.errors import HeadwaterError, SourceError
+from headwater.plan.levels import JobPlan
+from headwater.runtime.engine import Settings
+from headwater.spark.failures import found_in, reason_in
+from headwater.spark.session import location
+
+_POLL_S = 0.05
+
+
+class Ingest:
+    """The queries of a job's DataFrames. Without any, all that it is asked for is done."""
+
+    def __init__(self, plan: JobPlan, settings: Settings) -> None:
+        found = ((plan.graph.uid(node), node.source) for node in plan.sources())
+        self._sources = {uid: source for uid, source in found if isinstance(source, DataFrameSource)}
+        self._job, self._settings = plan.graph.name, settings
+        self._queries: dict[str, StreamingQuery] = {}
+        self._stopping = threading.Event()
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether the job is to wait until all is put down: then it reads what came."""
+        return any(self._settings.bounded or source.bounded for source in self._sources.values())
+
+    def start(self) -> None:
+        """Start the query of each streaming DataFrame."""
+        self._stopping.clear()
+        for uid, source in self._sources.items():
+            source.retain(self._settings.checkpoints_retained)
+            if not source.bounded:
+                self._queries[uid] = self._start(uid, source)
+
+    def _start(self, uid: str, source: DataFrameSource) -> StreamingQuery:
+        writer = (
+            source.frame.writeStream.foreachBatch(partial(self._put_down, source))
+            .queryName(f"{self._job}-{uid}-{id(self)}")
+            .option("checkpointLocation", location(query_folder(source.folder)))
+        )
+        interval = f"{self._settings.checkpoint_interval_ms} milliseconds"
+        trigger = {"availableNow": True} if self._settings.bounded else {"processingTime": interval}
+        try:
+            query: StreamingQuery = writer.trigger(**trigger).start()
+        except Exception as error:
+            raise self._failed(uid, error) from error
+        return query
+
+    def wait(self, stopping: threading.Event) -> bool:
+        """Put down what is not streaming, and wait for queries that come to an end. False when the job is to stop first."""
+        for uid, source in self._sources.items():
+            if source.bounded and not source.batches.has(0):
+                try:
+                    self._put_down(source, source.frame, 0)
+                except Exception as error:
+                    raise self._failed(uid, error) from error
+        while self._settings.bounded and self._queries:
+            self.check()
+            if stopping.wait(_POLL_S):
+                return False
+        return not stopping.is_set()
+
+    def check(self) -> None:
+        """Raise what a query has failed with."""
+        for uid, query in list(self._queries.items()):
+            if query.isActive:
+                continue
+            failure = query.exception()
+            if failure is not None:
+                raise self._failed(uid, failure)
+            if not self._settings.bounded:
+                raise SourceError.at_step(
+                    uid, "the query of its DataFrame was stopped from outside", "start the job again"
+                )
+            del self._queries[uid]
+
+    def stop(self) -> None:
+        """Stop the queries; a batch that waits for room is given up first."""
+        self._stopping.set()
+        for query in self._queries.values():
+            query.stop()
+        self._queries = {}
+
+    def _put_down(self, source: DataFrameSource, frame: DataFrame, batch: int) -> None:
+        """Write a micro-batch. One that is there already is computed for the sake of Spark's own state, and thrown away."""
+        if source.batches.has(batch):
+            frame.write.format("noop").mode("overwrite").save()
+            return
+        while not source.bounded and not self._settings.bounded and not source.has_room(batch):
+            if self._stopping.wait(_POLL_S):
+                raise InterruptedError("the job stops")
+        task = _part_writer(source.folder, batch, source.schema.arrow)
+        parts = frame.mapInArrow(task, "part int, name string").collect()
+        source.batches.complete(batch, [row.name for row in sorted(parts, key=lambda row: row.part)])
+
+    def _failed(self, uid: str, error: Exception) -> HeadwaterError:
+        return found_in(error) or SourceError.at_step(
+            uid,
+            f"its DataFrame failed: {reason_in(error)}",
+            "mend its cause and start the job again: it goes on where it was",
+        )
+
+
+def _part_writer(folder: Path, batch: int, schema: pa.Schema) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    """What tasks do: write the rows of a partition, and tell the name of the file."""
+
+    def write(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        part = context.partitionId()
+        first = next(rows, None)
+        if first is None:
+            return
+        name = Batches(folder).put_part(batch, part, chain([first], rows), schema)
+        yield pa.RecordBatch.from_arrays([pa.array([part], pa.int32()), pa.array([name])], names=["part", "name"])
+
+    return write
