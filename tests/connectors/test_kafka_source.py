@@ -561,7 +561,7 @@ def test_bad_arguments_are_refused_when_the_source_is_made(settings: dict[str, A
     [
         ({"k": "key"}, "k int", "puts a record's key into a column of type string or binary; got 'k int'"),
         ({"at": "timestamp"}, "at bigint", "puts a record's timestamp into a column of type timestamp"),
-        ({}, "m map<string,int>", "cannot read column 'm' from JSON"),
+        ({}, "m interval", "cannot read column 'm' from JSON"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_before_the_start(metadata: Any, schema: str, problem: str) -> None:
