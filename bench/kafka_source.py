@@ -1,8 +1,8 @@
 """Records out of Kafka: Headwater reads, keys and counts them; Spark's own Kafka source reads them and does nothing.
 
-Both read the same topic of the same broker in epochs of the same size, in the same run. Headwater's side takes the key and
-the value of each record, keys by the one, keeps a count for each key and writes the counts that change to files. Spark's
-side casts both to strings and writes nowhere. The first two epochs of each side warm it up and are not counted.
+Both read the same topic of the same broker in epochs of the same size, in the same run, and take the key, the time and the
+value of each record. Headwater's side keys the rows, counts them in windows of event time, and writes the counts to files.
+Spark's side writes nowhere. The first two epochs of each side warm it up and are not counted.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tests.parts.maven import jars
 from headwater.spark.session import local_session
 
 TOPIC = "events"
+FIRST_MS, RECORDS_PER_MS = 1_700_000_000_000, 50
 SPARK_CONNECTOR = "4.2.0"
 """Of Spark's Kafka source the newest that is published; it runs on Spark 4.3."""
 SPARK_CONNECTOR_JARS = (
@@ -53,7 +54,9 @@ def fill(broker: KafkaBroker, records: int, keys: int, partitions: int) -> None:
     filler = "x" * 60
     for n in range(records):
         key = n * 7919 % keys
-        producer.produce(TOPIC, f'{{"n": {n}, "user": {key}, "text": "{filler}"}}', str(key), partition=n % partitions)
+        value = f'{{"n": {n}, "user": {key}, "text": "{filler}"}}'
+        at_ms = FIRST_MS + n // RECORDS_PER_MS
+        producer.produce(TOPIC, value, str(key), partition=n % partitions, timestamp=at_ms)
         if n % 100_000 == 0:
             producer.poll(0.2)
     if producer.flush(120):
@@ -63,9 +66,9 @@ def fill(broker: KafkaBroker, records: int, keys: int, partitions: int) -> None:
 def headwater_rate(broker: KafkaBroker, folder: Path, rows_per_epoch: int) -> float:
     """Rows per second of Headwater."""
     env = hw.Environment("bench", job_dir=folder / "job", max_rows_per_epoch=rows_per_epoch)
-    source = hw.connectors.kafka(TOPIC, broker.servers, format="raw", metadata={"k": "key"})
-    rows = env.source(source, "k string, value string")
-    rows.key_by("k").agg(n=hw.count()).sink(hw.connectors.files(folder / "out"))
+    source = hw.connectors.kafka(TOPIC, broker.servers, format="raw", metadata={"k": "key", "at": "timestamp"})
+    rows = env.source(source, "k string, at timestamp, value string", hw.Watermarks.bounded("at", "1 s"))
+    rows.key_by("k").window(hw.tumbling("10 s")).agg(n=hw.count()).sink(hw.connectors.files(folder / "out"))
     times = EpochTimes()
     job = env.run(bounded=True, on_step=times)
     return times.rate(job.status().steps["source"]["rows_in"], rows_per_epoch)
@@ -80,7 +83,7 @@ def peer_rate(spark: SparkSession, broker: KafkaBroker, folder: Path, rows_per_e
         "maxOffsetsPerTrigger": str(rows_per_epoch),
     }
     rows = spark.newSession().readStream.format("kafka").options(**options).load()
-    texts = rows.selectExpr("cast(key as string) k", "cast(value as string) value")
+    texts = rows.selectExpr("cast(key as string) k", "timestamp", "cast(value as string) value")
     writer = texts.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()

@@ -42,6 +42,7 @@ class PartitionReader:
             enable_partition_eof=True,
             isolation_level="read_committed",
             auto_offset_reset="earliest" if skips_lost else "error",
+            max_poll_interval_ms=86_400_000,  # nobody waits for our place in a group: epochs may be far between
         )
         self._consumer = connection.made(package.Consumer, {**_READ_AHEAD, **config})
         self._held: list[Message] = []
