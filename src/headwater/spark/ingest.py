@@ -23,10 +23,11 @@ from headwater.connectors.dataframes import DataFrameSource, query_folder
 from headwater.errors import HeadwaterError, SourceError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.engine import Settings
-from headwater.spark.failures import found_in, reason_in
+from headwater.spark.failures import found_in
 from headwater.spark.session import location
 
 _POLL_S = 0.05
+_MOST_CHARACTERS = 4000
 
 
 class Ingest:
@@ -37,6 +38,8 @@ class Ingest:
         self._sources = {uid: source for uid, source in found if isinstance(source, DataFrameSource)}
         self._job, self._settings = plan.graph.name, settings
         self._queries: dict[str, StreamingQuery] = {}
+        self._failures: dict[str, Exception] = {}
+        """What was raised while a batch was put down; Spark tells of it as text inside text."""
         self._stopping = threading.Event()
 
     @property
@@ -47,6 +50,7 @@ class Ingest:
     def start(self) -> None:
         """Start the query of each streaming DataFrame."""
         self._stopping.clear()
+        self._failures = {}
         for uid, source in self._sources.items():
             source.retain(self._settings.checkpoints_retained)
             if not source.bounded:
@@ -54,7 +58,7 @@ class Ingest:
 
     def _start(self, uid: str, source: DataFrameSource) -> StreamingQuery:
         writer = (
-            source.frame.writeStream.foreachBatch(partial(self._put_down, source))
+            source.frame.writeStream.foreachBatch(partial(self._put_down, uid))
             .queryName(f"{self._job}-{uid}-{id(self)}")
             .option("checkpointLocation", location(query_folder(source.folder)))
         )
@@ -71,7 +75,7 @@ class Ingest:
         for uid, source in self._sources.items():
             if source.bounded and not source.batches.has(0):
                 try:
-                    self._put_down(source, source.frame, 0)
+                    self._put_down(uid, source.frame, 0)
                 except Exception as error:
                     raise self._failed(uid, error) from error
         while self._settings.bounded and self._queries:
@@ -85,7 +89,7 @@ class Ingest:
         for uid, query in list(self._queries.items()):
             if query.isActive:
                 continue
-            failure = query.exception()
+            failure = self._failures.get(uid) or query.exception()
             if failure is not None:
                 raise self._failed(uid, failure)
             if not self._settings.bounded:
@@ -101,7 +105,14 @@ class Ingest:
             query.stop()
         self._queries = {}
 
-    def _put_down(self, source: DataFrameSource, frame: DataFrame, batch: int) -> None:
+    def _put_down(self, uid: str, frame: DataFrame, batch: int) -> None:
+        try:
+            self._write(self._sources[uid], frame, batch)
+        except Exception as error:
+            self._failures[uid] = error
+            raise
+
+    def _write(self, source: DataFrameSource, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch. One that is there already is computed for the sake of Spark's own state, and thrown away."""
         if source.batches.has(batch):
             frame.write.format("noop").mode("overwrite").save()
@@ -116,9 +127,15 @@ class Ingest:
     def _failed(self, uid: str, error: Exception) -> HeadwaterError:
         return found_in(error) or SourceError.at_step(
             uid,
-            f"its DataFrame failed: {reason_in(error)}",
+            f"its DataFrame failed: {_said_by(error)}",
             "mend its cause and start the job again: it goes on where it was",
         )
+
+
+def _said_by(error: Exception) -> str:
+    """What an error says, with the traceback of user code in Python, and without Java's."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    return "\n".join(lines)[:_MOST_CHARACTERS]
 
 
 def _part_writer(folder: Path, batch: int, schema: pa.Schema) -> Callable[[Any], Iterator[pa.RecordBatch]]:
