@@ -484,7 +484,7 @@ def test_a_broker_that_goes_away_fails_the_job_and_it_runs_when_it_is_back(kafka
     finally:
         kafka.start()
     assert [row.v for row in sink.rows] == ["0", "1"]
-    assert [v for (v,) in collected(found, "v string")] == [str(n) for n in range(6)]
+    assert [v for (v,) in collected(source(kafka, topic, **RAW), "v string")] == [str(n) for n in range(6)]
 
 
 def sasl(password: str) -> dict[str, str]:

@@ -18,6 +18,9 @@ from headwater.connectors.files import FilesSink
 from headwater.connectors.formats import AvroFormat, Format, format_of
 from headwater.connectors.generator import GeneratorSource
 from headwater.connectors.kafka.connection import Connection
+from headwater.connectors.kafka.encoding import Encoding, Partition
+from headwater.connectors.kafka.sending import SinkConnection
+from headwater.connectors.kafka.sink import KafkaSink
 from headwater.connectors.kafka.source import KafkaSource, Reading, Topics
 from headwater.connectors.kafka.start import Start, StartLike
 from headwater.connectors.log import LogSource
@@ -48,6 +51,7 @@ __all__ = [
     "generator",
     "infer_schema",
     "kafka",
+    "kafka_sink",
     "log",
     "memory",
     "postgres",
@@ -96,6 +100,33 @@ def kafka(  # noqa: PLR0913  each is a choice of its own, and all but two have a
         group=group,
     )
     return KafkaSource(named, Connection(servers, options, timeout, str(named)), reading)
+
+
+def kafka_sink(
+    topic: str,
+    servers: str | Iterable[str],
+    *,
+    key: str | Sequence[str] | None = None,
+    format: Format | str = "json",  # noqa: A002
+    headers: Mapping[str, str] | None = None,
+    mode: str = "append",
+    delivery: str = "exactly_once",
+    partition: Partition | None = None,
+    options: Mapping[str, Any] | None = None,
+    timeout: Duration = "60 s",
+) -> KafkaSink:
+    """A Kafka topic: each epoch is a transaction, or with `delivery="at_least_once"` records without one.
+
+    `key` is a column, or several, which make a JSON object; `headers` are columns by the headers' names; `partition` a
+    column or a function of the row, where Kafka's own choice by key is not wanted. With `mode="upsert"` a deletion in a
+    changelog is a tombstone. `timeout` limits a transaction and every wait. `options` are as for `kafka`.
+    """
+    _choose("kafka_sink", "mode", mode, ("append", "upsert"))
+    _choose("kafka_sink", "delivery", delivery, ("exactly_once", "at_least_once"))
+    keys = (key,) if isinstance(key, str) else tuple(key or ())
+    encoding = Encoding(format_of(format, "kafka_sink"), keys, headers, partition, is_upsert=mode == "upsert")
+    connection = SinkConnection(servers, options, timeout, f"Kafka topic {topic}")
+    return KafkaSink(topic, connection, encoding, is_exactly_once=delivery == "exactly_once")
 
 
 def avro(schema: str | dict[str, Any], *, framed: bool = False) -> AvroFormat:

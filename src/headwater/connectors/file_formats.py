@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from headwater.connectors.json_lines import JsonDecoder
+from headwater.connectors.formats import JsonFormat, sifted
 from headwater.errors import SchemaError
 from headwater.schema import Schema
 
@@ -38,16 +38,30 @@ def read_parquet(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def read_json(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file of JSON lines."""
-    decoder, number, rest = JsonDecoder(schema), 1, b""
+    """The rows of a file of JSON lines; empty lines are none."""
+    number, rest = 1, b""
     with _opened(path) as source:
         while block := source.read(_BLOCK_BYTES):
             *lines, rest = (rest + block).split(b"\n")
-            if lines:
-                yield decoder.decode(lines, number)
+            yield from _decoded(lines, schema, number)
             number += len(lines)
-    if rest:
-        yield decoder.decode([rest], number)
+    yield from _decoded([rest], schema, number)
+
+
+def _decoded(lines: list[bytes], schema: pa.Schema, first: int) -> Iterator[pa.RecordBatch]:
+    """The rows of some lines; `ValueError` names the first line that is none."""
+    numbered = [(number, line) for number, line in enumerate(lines, first) if line.strip()]
+    for rows in sifted(numbered, lambda some: _json_rows(some, schema)) if numbered else ():
+        if isinstance(rows, pa.RecordBatch):
+            yield rows
+            continue
+        (number, _), reason = rows
+        raise ValueError(f"line {number}: {reason}")
+
+
+def _json_rows(lines: Sequence[tuple[int, bytes]], schema: pa.Schema) -> pa.RecordBatch:
+    (batch,) = JsonFormat().decode([line for _, line in lines], schema).combine_chunks().to_batches()
+    return batch
 
 
 def read_csv(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

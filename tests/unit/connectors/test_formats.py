@@ -53,6 +53,8 @@ JSON = {
     "decimal(10,2)": ("1.5", Decimal("1.50")),
     "decimal(38,2)": ('"123456789012345678901234567890.25"', Decimal("123456789012345678901234567890.25")),
     "array<date>": ('["2026-01-31", null]', [dt.date(2026, 1, 31), None]),
+    "array<binary>": ('["AAE=", null]', [b"\x00\x01", None]),
+    "map<string,int>": ('{"x": 1}', [("x", 1)]),
     "struct<x:int,y:array<string>>": ('{"y": ["a"], "z": 1}', {"x": None, "y": ["a"]}),
 }
 
@@ -65,6 +67,13 @@ def test_json_values_of_many_types(ddl: str) -> None:
         (None,),
         (None,),
     ]
+
+
+def test_json_numbers_that_are_text_are_read_beside_others() -> None:
+    values = [b'{"v": 1}', b'{"v": "NaN"}', b'{"v": 2.5}', b'{"v": "-Infinity"}', b'{"v": 3}', b'{"v": "nan"}']
+    *found, last = decoded("json", "v double", *values)
+    assert repr(found) == repr([(1.0,), (float("nan"),), (2.5,), (float("-inf"),), (3.0,)])
+    assert "value 'nan' does not fit double" in last
 
 
 def test_json_in_several_lines_is_one_row() -> None:
@@ -84,11 +93,11 @@ def test_json_in_several_lines_is_one_row() -> None:
         (b'{"a": 1}null', "not a JSON object"),
         (b'{"a": 1}null{"a": 2}', "more than one JSON object"),
         (b'{"a": 1} x', "not a JSON object"),
-        (b'{"a": 1, x}', "Missing a name for object member"),
+        (b'{"a": 1, x}', "Expecting property name"),
         (b'{"a": 1', "not a JSON object"),
-        (b'{"x": {"b": 1}', "Missing a comma or '}' after an object member"),
-        (b'{"a": 1.5}', "couldn't parse:1.5"),
-        (b'{"a": "1"}', r"changed from number to string"),
+        (b'{"x": {"b": 1}', "Expecting ',' delimiter"),
+        (b'{"a": 1.5}', "field 'a': value 1.5 does not fit int64"),
+        (b'{"a": "1"}', "field 'a': value '1' does not fit int64"),
         (b'{"a": 1, "a": 2}', "specified twice"),
         (b'{"a": 1, "x": "\xff"}', "not UTF-8 text"),
     ],
@@ -217,9 +226,7 @@ def test_avro_that_is_none_harms_nobody_beside_it() -> None:
     ("given", "ddl", "problem"),
     [
         ("xml", "a int", "reads json, csv, raw or hw.connectors.avro"),
-        ("json", "a map<string,int>", "cannot read column 'a' from JSON; got 'map<string,int>'; declare another"),
-        ("json", "a interval", "cannot read column 'a' from JSON"),
-        ("json", "a array<binary>", "cannot read column 'a' from JSON"),
+        ("json", "a interval", "cannot read column 'a' from JSON; got '.*'; declare another"),
         ("csv", "a array<int>", "cannot read column 'a' from CSV"),
         ("raw", "a string, b string", "puts the value into one column"),
         ("raw", "a int", "puts the value into one column"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from headwater.connectors.formats.contract import Format, Undecodable
-from headwater.errors import GraphError, JobError
+from headwater.errors import GraphError, JobError, RowError
 
 _FRAME = 5
 """A schema registry's framing: a zero, and four bytes of the schema's number."""
@@ -47,6 +47,41 @@ class AvroFormat(Format):
         rows = [self._record(value) for value in values]
         columns = [_column([row[field.name] for row in rows], field) for field in schema]
         return pa.Table.from_arrays(columns, schema=schema)
+
+    def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
+        if self._framed:
+            raise GraphError.bad_argument(
+                step, "cannot write framed Avro: it knows no schema registry", "framed=True", "leave framed out"
+            )
+        for field in self._schema["fields"]:
+            if field["name"] not in schema.names and "default" not in field:
+                raise GraphError.bad_argument(
+                    step,
+                    f"needs a column for the field {field['name']!r} of the Avro record, which has no default",
+                    ", ".join(schema.names),
+                    "add it, or give the field a default",
+                )
+        for name in schema.names:
+            if name not in self._fields and name not in apart:
+                raise GraphError.bad_argument(
+                    step,
+                    "writes columns that the Avro record has fields for",
+                    name,
+                    f"leave it out, or add it to {', '.join(self._fields)}",
+                )
+        return [name for name in schema.names if name in self._fields]
+
+    def encode(self, table: pa.Table) -> Sequence[bytes]:
+        return list(map(self._written, table.to_pylist(maps_as_pydicts="strict")))
+
+    def _written(self, row: dict[str, Any]) -> bytes:
+        out = io.BytesIO()
+        try:
+            _fastavro().schemaless_writer(out, self._schema, row)
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise RowError.value_does_not_fit("avro", "value", row, "the Avro schema", reason) from None
+        return out.getvalue()
 
     def _record(self, value: bytes) -> dict[str, Any]:
         source = io.BytesIO(value)

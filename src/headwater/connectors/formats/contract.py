@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ class Undecodable(Exception):
 
 
 class Format(ABC):
-    """Turns values into rows. What a value becomes depends on itself alone, never on those beside it."""
+    """Turns values into rows, and rows into values. What a value becomes depends on itself alone, never on those beside it."""
 
     name: str
     """What users call it."""
@@ -31,6 +31,17 @@ class Format(ABC):
     @abstractmethod
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         """One row of each value, in order, or `Undecodable`."""
+
+    @abstractmethod
+    def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
+        """The columns that a value is written from. Refuses, before a job starts, those that cannot be written.
+
+        `apart` are columns that are in the record elsewhere too, as its key or in headers.
+        """
+
+    @abstractmethod
+    def encode(self, table: pa.Table) -> Sequence[bytes | None]:
+        """One value of each row of these columns, in order."""
 
 
 def sifted(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+from headwater.errors import GraphError
+from headwater.schema import type_ddl
 
 _FIELD = rb"""(?:[^",\r\n]*+|"(?:[^"]|"")*+")"""
 _LINE = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
@@ -34,6 +37,27 @@ class CsvFormat(Format):
         if len(table) != len(lines):
             raise Undecodable("it is not one line of CSV")
         return table.slice(0, len(values)).cast(schema)
+
+    def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
+        for field in schema:
+            if pa.types.is_nested(field.type):
+                raise GraphError.bad_argument(
+                    step, f"cannot write column {field.name!r} as CSV", type_ddl(field.type), "use format='json'"
+                )
+        return list(schema.names)
+
+    def encode(self, table: pa.Table) -> Sequence[bytes]:
+        columns = [_written(column) for column in table.columns]
+        lines = pc.binary_join_element_wise(*columns, b",", null_handling="replace", null_replacement=b"")
+        return lines.to_pylist()  # type: ignore[no-any-return]
+
+
+def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as bytes, in quotes where it may have some in it."""
+    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        return pc.cast(pc.cast(column, pa.string()), pa.binary())
+    escaped = pc.replace_substring(pc.cast(column, pa.binary()), b'"', b'""')
+    return pc.binary_join_element_wise(b'"', escaped, b'"', b"")
 
 
 def _is_plain(line: bytes) -> bool:

@@ -4,42 +4,71 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import compress
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+from headwater.connectors.formats.json_exact import ExactJson
+from headwater.connectors.formats.json_text import json_line
 
 _ROW = re.compile(r"\.? in row \d+$")
+_NOT_FINITE = (b'"NaN"', b'Infinity"')
+"""What stands for numbers that JSON has no form for."""
 
 
 class JsonFormat(Format):
-    """Reads whole batches with Arrow's own parser.
+    """Reads whole batches with Arrow's own parser, as far as it knows the types of the columns.
 
     Times are ISO 8601 text, in UTC unless they say otherwise; dates are text, binary is text in base64, decimals are
-    text or numbers.
+    text or numbers; NaN and infinity are text too. Which way a value is read depends on the schema and on itself alone.
     """
 
     name = "json"
 
     def check(self, schema: pa.Schema, step: str) -> None:
-        refuse_types(schema, _is_read, step, "JSON")
+        refuse_types(schema, lambda dtype: not pa.types.is_duration(dtype), step, "JSON")
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
-        # With these at its ends, each value gives at least a row, and none goes on in the next: '}' before '{' is an
-        # error inside an object, and so is a line end inside a string. Also, Arrow 25 crashes on nothing but nulls.
         objects = [value.strip() for value in values]
         if not all(one[:1] == b"{" and one[-1:] == b"}" for one in objects):
             raise Undecodable("it is not a JSON object")
-        text = b"\n".join(objects)
-        if text.count(b"\n") != len(values) - 1:  # the parser cuts at line ends, which are mere space in an object
-            text = b"\n".join([one.replace(b"\n", b" ") for one in objects])
+        if not all(map(_is_read, schema.types)):
+            return ExactJson(schema).decode(objects)
+        odd = np.array([any(text in one for text in _NOT_FINITE) for one in objects], bool)
+        if not odd.any():
+            return _by_arrow(objects, schema)
+        read = [ExactJson(schema).decode(list(compress(objects, odd)))]
+        if not odd.all():
+            read.append(_by_arrow(list(compress(objects, ~odd)), schema))
+        return pa.concat_tables(read).take(np.argsort(np.argsort(~odd, kind="stable")))
+
+    def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
+        return list(schema.names)
+
+    def encode(self, table: pa.Table) -> Sequence[bytes]:
+        return [json_line(row).encode() for row in table.to_pylist(maps_as_pydicts="strict")]
+
+
+def _by_arrow(objects: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    # With braces at its ends, each value gives at least a row, and none goes on in the next: '}' before '{' is an
+    # error inside an object, and so is a line end inside a string. Also, Arrow 25 crashes on nothing but nulls.
+    text = b"\n".join(objects)
+    if text.count(b"\n") != len(objects) - 1:  # the parser cuts at line ends, which are mere space in an object
+        text = b"\n".join([one.replace(b"\n", b" ") for one in objects])
+    try:
         table = _parsed(text, pa.schema([field.with_type(_written(field.type)) for field in schema]))
-        if len(table) != len(values):
-            raise Undecodable("it is more than one JSON object")
-        return pa.Table.from_arrays([_read(table.column(f.name), f) for f in schema], schema=schema)
+    except Undecodable:
+        if len(objects) == 1:
+            ExactJson(schema).decode(objects)  # says better what is wrong, if it thinks so too
+        raise
+    if len(table) != len(objects):
+        raise Undecodable("it is more than one JSON object")
+    return pa.Table.from_arrays([_read(table.column(f.name), f) for f in schema], schema=schema)
 
 
 def _parsed(text: bytes, schema: pa.Schema) -> pa.Table:
@@ -57,6 +86,7 @@ def _parsed(text: bytes, schema: pa.Schema) -> pa.Table:
 
 
 def _is_read(dtype: pa.DataType) -> bool:
+    """Whether Arrow's parser gives what this type needs."""
     return dtype == pa.binary() or _is_read_inside(dtype)
 
 

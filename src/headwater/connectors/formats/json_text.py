@@ -26,7 +26,7 @@ def json_line(value: object) -> str:
 def _strict(value: object) -> object:
     """The value without what `json.dumps` refuses: numbers that are not finite, keys that are no text."""
     if isinstance(value, dict):
-        return {_key(name): _strict(inner) for name, inner in value.items()}
+        return {name if isinstance(name, str) else _unquoted(name): _strict(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_strict(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -34,9 +34,18 @@ def _strict(value: object) -> object:
     return value
 
 
-def _key(value: object) -> str:
-    if isinstance(value, str):
+def plain_text(value: object) -> bytes | None:
+    """A single value as bytes: text and bytes as they are, others as JSON has them but without quotes.
+
+    >>> plain_text(7), plain_text(True), plain_text(dt.date(2026, 1, 1)), plain_text(None)
+    (b'7', b'true', b'2026-01-01', None)
+    """
+    if value is None or isinstance(value, bytes):
         return value
+    return (value if isinstance(value, str) else _unquoted(value)).encode()
+
+
+def _unquoted(value: object) -> str:
     text = json_line(value)
     return text[1:-1] if text.startswith('"') else text
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.connectors.formats.contract import Format, Undecodable
 from headwater.errors import GraphError
+from headwater.schema import type_ddl
 
 
 class RawFormat(Format):
@@ -27,6 +29,20 @@ class RawFormat(Format):
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_arrays([text_or_bytes(values, schema.types[0])], schema=schema)
+
+    def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
+        rest = [field for field in schema if field.name not in apart]
+        if len(rest) != 1 or rest[0].type not in (pa.string(), pa.binary()):
+            raise GraphError.bad_argument(
+                step,
+                "with format='raw' writes one column, a string or binary, beside those of key and headers",
+                ", ".join(f"{field.name} {type_ddl(field.type)}" for field in rest),
+                "select them so",
+            )
+        return [rest[0].name]
+
+    def encode(self, table: pa.Table) -> Sequence[bytes | None]:
+        return pc.cast(table.column(0), pa.binary()).to_pylist()  # type: ignore[no-any-return]
 
 
 def text_or_bytes(values: Sequence[bytes | None], dtype: pa.DataType) -> pa.Array:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka
 from headwater.connectors.kafka.splits import Split
-from headwater.errors import SourceError
+from headwater.errors import HeadwaterError
 
 T = TypeVar("T")
 _TRY_S = 2.0
@@ -122,7 +122,7 @@ class Cluster:
         passing = {package._TRANSPORT, package._TIMED_OUT, package._ALL_BROKERS_DOWN, package.LEADER_NOT_AVAILABLE}
         return told.retriable() or told.code() in passing | self._unknown
 
-    def unreachable(self, error: Exception) -> SourceError:
+    def unreachable(self, error: Exception) -> HeadwaterError:
         """What to tell when there is no answer."""
         told = self._errors.as_text() or (error.args[0].str() if error.args else "nothing was heard")
         waited = "" if self._errors.is_hopeless else f"no answer within {self._connection.timeout_s:g} s: "

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from headwater.durations import Duration, duration_ms
-from headwater.errors import GraphError, JobError, SourceError
+from headwater.errors import GraphError, HeadwaterError, JobError, SourceError
 
 LOG = logging.getLogger("headwater.kafka")
 _ENV = "env:"
@@ -34,6 +34,8 @@ _QUIET: dict[str, Any] = {
 class Connection:
     """Servers and options; a value 'env:NAME' is taken from the environment where it is used. Shows no option's value."""
 
+    ours: ClassVar[Mapping[str, str]] = _OURS
+
     def __init__(
         self, servers: str | Iterable[str], options: Mapping[str, Any] | None, timeout: Duration, what: str
     ) -> None:
@@ -41,8 +43,8 @@ class Connection:
         if not self.servers:
             raise GraphError.bad_argument("kafka", "needs servers", servers, "write 'host:9092' or a list of such")
         self._options = dict(options or {})
-        for name in sorted(self._options.keys() & _OURS.keys()):
-            raise GraphError.bad_argument("kafka", f"sets option {name!r} itself", name, f"use {_OURS[name]}")
+        for name in sorted(self._options.keys() & self.ours.keys()):
+            raise GraphError.bad_argument("kafka", f"sets option {name!r} itself", name, f"use {self.ours[name]}")
         self.timeout_s = duration_ms(timeout, what="timeout") / 1000
         self.what = f"{what} at {self.servers}"
         """What is read or written, for people."""
@@ -50,7 +52,7 @@ class Connection:
     def __repr__(self) -> str:
         return f"Connection({self.what})"
 
-    def failed(self, problem: str, action: str) -> SourceError:
+    def failed(self, problem: str, action: str) -> HeadwaterError:
         """What goes wrong with this cluster."""
         return SourceError.unreadable(self.what, problem, action)
 

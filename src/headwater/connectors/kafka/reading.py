@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.connectors.kafka.cluster import Cluster, TopicsGone
 from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka
 from headwater.connectors.kafka.splits import Split
-from headwater.errors import SourceError
+from headwater.errors import HeadwaterError, SourceError
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -120,7 +120,7 @@ class PartitionReader:
             self._next = None
             raise self._explained(error.str())
 
-    def _explained(self, told: str | None = None) -> SourceError:
+    def _explained(self, told: str | None = None) -> HeadwaterError:
         """Why records do not come, as far as the cluster can say."""
         at, self._next = self._seen, None
         cluster = Cluster(self._connection)
@@ -140,12 +140,12 @@ class PartitionReader:
             f"{self._split} at offset {at}: {why}", "see that the servers run, and start the job again"
         )
 
-    def _gone_back(self, offset: int) -> SourceError:
+    def _gone_back(self, offset: int) -> HeadwaterError:
         at, self._next = self._seen, None
         return gone_back(self._connection, self._split, at, offset)
 
 
-def lost(connection: Connection, split: Split, at: int, first: int) -> SourceError:
+def lost(connection: Connection, split: Split, at: int, first: int) -> HeadwaterError:
     """Records that the job has not read are not there any more."""
     return connection.failed(
         f"offset {at} of {split} has expired, the first one that is left is {first}",
@@ -153,7 +153,7 @@ def lost(connection: Connection, split: Split, at: int, first: int) -> SourceErr
     )
 
 
-def gone_back(connection: Connection, split: Split, at: int, end: int) -> SourceError:
+def gone_back(connection: Connection, split: Split, at: int, end: int) -> HeadwaterError:
     """The partition ends before the place up to which it was read: it is not the same one."""
     return connection.failed(
         f"the job has read {split} up to offset {at}, and it ends at {end}: the topic was deleted and made again",
@@ -161,7 +161,7 @@ def gone_back(connection: Connection, split: Split, at: int, end: int) -> Source
     )
 
 
-def gone(connection: Connection, topics: list[str]) -> SourceError:
+def gone(connection: Connection, topics: list[str]) -> HeadwaterError:
     """A topic that was there is not there any more."""
     return connection.failed(
         f"topic {', '.join(topics)} does not exist any more", "make it again and start the job anew, or leave it out"

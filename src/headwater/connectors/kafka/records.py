@@ -16,6 +16,8 @@ from headwater.schema import Schema, parse_type, type_ddl
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+NO_TIMESTAMP = 0
+"""As the client says that a record has none."""
 _HEADERS = parse_type("array<struct<key: string, value: binary>>")
 _TIME = pa.timestamp("us", "UTC")
 _TEXTS = (pa.string(), pa.binary())
@@ -84,8 +86,9 @@ def _keys(records: Sequence[Message], dtype: pa.DataType) -> pa.Array:
 
 
 def _timestamps(records: Sequence[Message], dtype: pa.DataType) -> pa.Array:
-    stamps = np.array([record.timestamp()[1] for record in records], np.int64)
-    return pa.array(stamps * 1000, mask=stamps < 0).cast(dtype)  # a record may have none
+    stamps = [record.timestamp() for record in records]
+    stamps_ms = np.array([at_ms if kind != NO_TIMESTAMP else -1 for kind, at_ms in stamps], np.int64)
+    return pa.array(stamps_ms * 1000, mask=stamps_ms < 0).cast(dtype)
 
 
 def _headers(records: Sequence[Message], dtype: pa.DataType) -> pa.Array:

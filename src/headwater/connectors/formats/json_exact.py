@@ -1,4 +1,4 @@
-"""JSON lines as columns: one object a line; what JSON has no form for is text, as the files sink writes it."""
+"""JSON value by value, for types and texts that Arrow's parser does not know: maps, bytes inside lists, `"NaN"`."""
 
 from __future__ import annotations
 
@@ -12,78 +12,57 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.formats.contract import Undecodable
-from headwater.connectors.formats.json import JsonFormat
-from headwater.errors import HeadwaterError, RowError
+from headwater.errors import RowError
 from headwater.rows import encode
 
 Convert = Callable[[Any], Any]
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
-class JsonDecoder:
-    """Rows of one schema out of lines. Fields that are missing are null, fields that the schema lacks are passed over."""
+class ExactJson:
+    """Rows of one schema. Members that are missing are null, members that the schema lacks are passed over."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._is_plain = is_plain(schema)
         self._converts = [_converter(field.type) for field in schema]
         self._exact_numbers = any(map(_has_decimal, schema.types))
         """A number with a point is read as a decimal where a field wants every digit of it."""
 
-    def decode(self, lines: Sequence[bytes], first_line: int = 1) -> pa.RecordBatch:
-        """The rows of lines, of which empty ones are none; `ValueError` names the first line that holds no such row."""
-        filled = [line for line in lines if line.strip()]
-        found = self._at_once(filled) if filled and self._is_plain else None
-        if found is not None:
-            return found
+    def decode(self, values: Sequence[bytes]) -> pa.Table:
+        """A row of each value, or `Undecodable`."""
         try:
-            return self._columns(self._loads(b"[" + b",".join(filled) + b"]"))
-        except (ValueError, TypeError, RecursionError):
-            for at, line in enumerate(lines, first_line):
-                self._check_line(line, at)
-            raise
-
-    def _at_once(self, lines: list[bytes]) -> pa.RecordBatch | None:
-        """All rows as those of messages are read, which is several times as fast; None for what must be looked at closely."""
-        try:
-            table = JsonFormat().decode(lines, self._schema)
-        except Undecodable:
-            return None
-        if any(not field.nullable and table.column(field.name).null_count for field in self._schema):
-            return None
-        return table.combine_chunks().to_batches()[0]
-
-    def _check_line(self, line: bytes, at: int) -> None:
-        try:
-            if line.strip():
-                self._columns([self._loads(line)])
+            rows = [json.loads(value, parse_float=Decimal if self._exact_numbers else None) for value in values]
+            return self._table(rows)
         except RowError as error:
-            raise ValueError(str(error).replace("step 'json'", f"line {at}", 1)) from None
+            raise Undecodable(str(error).removeprefix("step 'json', ")) from None
+        except UnicodeDecodeError:
+            raise Undecodable("it is not UTF-8 text") from None
         except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"line {at}: {error}") from None
+            raise Undecodable(str(error)) from None
 
-    def _loads(self, text: bytes) -> Any:
-        return json.loads(text, parse_float=Decimal if self._exact_numbers else None)
-
-    def _columns(self, rows: list[Any]) -> pa.RecordBatch:
-        if not all(type(row) is dict for row in rows):
-            raise ValueError("a line must hold one object")
+    def _table(self, rows: list[dict[str, Any]]) -> pa.Table:
         columns = []
         for field, convert in zip(self._schema, self._converts, strict=True):
             values = [row.get(field.name) for row in rows]
+            times = _times(values, field)
+            if times is not None:
+                columns.append(times)
+                continue
             if convert is not None:
                 values = [None if value is None else _converted(convert, value, field) for value in values]
             columns.append(encode(values, field, "json"))
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
 
-def is_plain(schema: pa.Schema) -> bool:
-    """Whether the format of messages reads all of these types: it has neither maps nor bytes in lists and structs."""
+def _times(values: list[Any], field: pa.Field) -> pa.Array | None:
+    """A column of times that Arrow can read, at once; None for what must be looked at one by one."""
+    if not pa.types.is_timestamp(field.type) or not {type(value) for value in values} <= {str, type(None)}:
+        return None
     try:
-        JsonFormat().check(schema, "json")
-    except HeadwaterError:
-        return False
-    return True
+        found = pa.array(values, pa.string()).cast(field.type)
+    except pa.ArrowInvalid:
+        return None
+    return found if field.nullable or not found.null_count else None
 
 
 def _converted(convert: Convert, value: Any, field: pa.Field) -> Any:

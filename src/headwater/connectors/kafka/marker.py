@@ -1,0 +1,63 @@
+"""How far a job has published to a topic, as the cluster and the job's folder know it.
+
+The cluster's word is the offset of a consumer group that nobody consumes with: the epoch's number, committed in the
+transaction of its records. Kafka forgets such offsets some days after the last one. So before each transaction the
+job notes its epoch in its own folder: what was noted and is not known to the cluster may or may not have been sent.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headwater.durable import write_atomically
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The epochs of a job that a topic has, and who writes there after it, if a savepoint was started from."""
+
+    job: str
+    epoch: int = -1
+    next_job: str | None = None
+    before: str | None = None
+    """The job that the savepoint is of."""
+    savepoint: int | None = None
+    """Its epoch."""
+
+    def handed_to(self, job: str, before: str, savepoint: int) -> Marker:
+        """The same, of a job that has no more to say here."""
+        return replace(self, next_job=job, before=before, savepoint=savepoint)
+
+    @property
+    def offset(self) -> int:
+        """What is committed as the group's offset."""
+        return self.epoch + 1
+
+    @property
+    def metadata(self) -> str:
+        """What is committed with it."""
+        facts = {"job": self.job, "next": self.next_job, "before": self.before, "savepoint": self.savepoint}
+        return json.dumps({name: fact for name, fact in facts.items() if fact is not None})
+
+    @classmethod
+    def read(cls, offset: int, metadata: str) -> Marker:
+        """A marker out of what was committed."""
+        facts = json.loads(metadata)
+        return cls(facts["job"], offset - 1, facts.get("next"), facts.get("before"), facts.get("savepoint"))
+
+
+class Note:
+    """The epoch that was last begun to be sent, in a file beside the staged ones."""
+
+    def __init__(self, staged: str, sink: str) -> None:
+        self.path = Path(staged).with_name(f"sent-{sink}.json")
+
+    def epoch(self) -> int:
+        """The number, or -1."""
+        return int(json.loads(self.path.read_text())["epoch"]) if self.path.exists() else -1
+
+    def write(self, epoch: int) -> None:
+        """Note, before its transaction, that an epoch is about to be sent."""
+        write_atomically(self.path, json.dumps({"epoch": epoch}).encode())

@@ -1,0 +1,239 @@
+"""Producers: one whose transactions are epochs, and one that makes sure that every record arrives."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from headwater.connectors.kafka.connection import LOG, Connection, Errors, confluent_kafka
+from headwater.connectors.kafka.encoding import Record
+from headwater.connectors.kafka.marker import Marker
+from headwater.connectors.kafka.send_errors import SendError, explain, too_large
+from headwater.errors import PublishError
+
+Records = Callable[[], Iterable[Record]]
+"""Gives an epoch's records from the first on, as often as they must be sent."""
+_ATTEMPTS = 5
+"""How often an epoch is sent whose transactions fail for reasons that pass."""
+_POLL_RECORDS = 1000
+"""After how many records to hear how earlier ones went."""
+_ABORT_S = 5.0
+"""How long to try to take a failed transaction back; if that fails, the cluster does it when it times out."""
+_OURS = {
+    "bootstrap.servers": "servers",
+    "delivery.report.only.error": "nothing: what is not delivered is told",
+    "delivery.timeout.ms": "timeout=",
+    "enable.auto.commit": "nothing",
+    "enable.idempotence": "nothing: it is on, or records could come twice or out of order",
+    "error_cb": "the errors of the job, and the logger 'headwater.kafka'",
+    "group.id": "nothing: it follows from sink and job",
+    "message.timeout.ms": "timeout=",
+    "on_delivery": "nothing: what is not delivered is told",
+    "transaction.timeout.ms": "timeout=",
+    "transactional.id": "delivery=; it follows from sink and job",
+}
+
+
+class SinkConnection(Connection):
+    """A connection to write over."""
+
+    ours: ClassVar = _OURS
+    sink = ""
+    """The uid of the sink, for errors."""
+
+    def failed(self, problem: str, action: str) -> PublishError:
+        return PublishError.cannot_write(self.sink, self.what, problem, action)
+
+
+class Sender(ABC):
+    """A client that sends an epoch's records to a topic."""
+
+    def __init__(self, connection: SinkConnection, topic: str, config: dict[str, Any]) -> None:
+        self._connection, self._topic = connection, topic
+        self._package = confluent_kafka()
+        self._errors = Errors(connection.what)
+        self._undelivered: SendError | None = None
+        timeout_ms = int(connection.timeout_s * 1000)
+        own = {
+            "partitioner": "murmur2_random",  # as Java's clients choose: a key is where their keys are
+            "linger.ms": 5,
+            **connection.config(self._errors, **config),
+            "enable.idempotence": True,
+            "message.timeout.ms": timeout_ms,
+            "delivery.report.only.error": True,
+            "on_delivery": self._delivered,
+        }
+        self._producer = connection.made(self._package.Producer, own)
+
+    @abstractmethod
+    def send(self, records: Records, marker: Marker) -> None:
+        """Send an epoch; when this returns, the cluster has it. What fails is a `SendError`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the client, without waiting for what it has not sent."""
+
+    def _produce(self, records: Iterable[Record], deadline: float) -> None:
+        producer, topic = self._producer, self._topic
+        for count, record in enumerate(records):
+            while True:
+                try:
+                    producer.produce(topic, record.value, record.key, record.partition, headers=list(record.headers))
+                    break
+                except BufferError:  # the queue is full: let it become shorter
+                    producer.poll(0.1)
+                    self._refuse_undelivered()
+                    if time.monotonic() > deadline:
+                        raise self._no_answer() from None
+                except self._package.KafkaException as error:
+                    if error.args[0].code() == self._package.KafkaError.MSG_SIZE_TOO_LARGE:
+                        raise too_large(record.key, _size_of(record), "this client's") from None
+                    raise
+            if count % _POLL_RECORDS == 0:
+                producer.poll(0)
+                self._refuse_undelivered()
+
+    def _refuse_undelivered(self) -> None:
+        if self._undelivered is not None:
+            raise self._undelivered
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        """Hears of records that were not delivered; the first counts."""
+        if error is None or self._undelivered is not None:
+            return
+        kinds = self._package.KafkaError
+        if error.code() in (kinds._PURGE_QUEUE, kinds._PURGE_INFLIGHT):
+            return  # given up because of another
+        if error.code() == kinds.MSG_SIZE_TOO_LARGE:
+            size = len(message.key() or b"") + len(message.value() or b"")
+            self._undelivered = too_large(message.key(), size, "the topic's")
+        elif error.code() in (kinds._MSG_TIMED_OUT, kinds._TIMED_OUT):
+            self._undelivered = self._no_answer()
+        else:
+            self._undelivered = explain(error)
+
+    def _no_answer(self) -> SendError:
+        told = self._errors.as_text() or "the cluster took too long"
+        return SendError(
+            f"no answer within {self._connection.timeout_s:g} s: {told}",
+            "see that the servers run and let this client in, or raise timeout=",
+        )
+
+
+class PlainSender(Sender):
+    """Sends records and waits until the cluster has them; those that an earlier attempt has sent come again."""
+
+    def __init__(self, connection: SinkConnection, topic: str) -> None:
+        super().__init__(connection, topic, {})
+
+    def send(self, records: Records, marker: Marker) -> None:
+        self._undelivered = None
+        deadline = time.monotonic() + self._connection.timeout_s
+        try:
+            self._produce(records(), deadline)
+            left = self._producer.flush(max(0.0, deadline - time.monotonic()))
+        except self._package.KafkaException as error:
+            raise explain(error.args[0]) from None
+        self._refuse_undelivered()
+        if left:
+            raise self._no_answer()
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(0)
+
+
+class EpochSender(Sender):
+    """Sends each epoch in a transaction, together with its marker.
+
+    It is known to the cluster by job and sink: `begin` ends what earlier ones of the same name have left, and from then
+    on those can send nothing.
+    """
+
+    def __init__(self, connection: SinkConnection, topic: str, job: str) -> None:
+        uid = connection.sink
+        timeout_ms = int(connection.timeout_s * 1000)
+        ids = {"transactional_id": f"headwater-{job}-{uid}", "transaction_timeout_ms": timeout_ms}
+        super().__init__(connection, topic, ids)
+        group = {"group_id": f"headwater-{uid}-{job}", "enable_auto_commit": False, "isolation_level": "read_committed"}
+        settings = connection.config(self._errors, **group)
+        self._consumer = connection.made(self._package.Consumer, settings)
+
+    def begin(self) -> Marker | None:
+        """Be the only one of this name; how far earlier ones have come, if the cluster knows."""
+        deadline = time.monotonic() + self._connection.timeout_s
+        at = [self._package.TopicPartition(self._topic, 0)]
+        try:
+            self._insist(self._producer.init_transactions, deadline)
+            (found,) = self._insist(lambda limit_s: self._consumer.committed(at, limit_s), deadline)
+            if found.error is not None:
+                raise explain(found.error)
+        except self._package.KafkaException as error:
+            raise explain(error.args[0]) from None
+        return None if found.offset < 0 else Marker.read(found.offset, found.metadata)
+
+    def send(self, records: Records, marker: Marker) -> None:
+        deadline = time.monotonic() + self._connection.timeout_s
+        attempts = 0
+        while True:
+            attempts += 1
+            self._undelivered = None
+            try:
+                self._producer.begin_transaction()
+                self._produce(records(), deadline)
+                self._commit(marker, deadline)
+                return
+            except self._package.KafkaException as error:
+                failure, told = self._failure(error.args[0], deadline), error.args[0]
+                again = told.txn_requires_abort() and not failure.is_final
+                if not again or attempts == _ATTEMPTS or time.monotonic() > deadline:
+                    self._take_back()
+                    raise failure from None
+                LOG.warning("%s: %s; the epoch is sent again", self._connection.what, failure.why)
+                self._insist(self._producer.abort_transaction, deadline)
+            except BaseException:
+                self._take_back()
+                raise
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(0)
+        self._consumer.close()
+
+    def _commit(self, marker: Marker, deadline: float) -> None:
+        place = self._package.TopicPartition(self._topic, 0, marker.offset, marker.metadata)
+        group = self._consumer.consumer_group_metadata()
+        self._insist(lambda limit_s: self._producer.send_offsets_to_transaction([place], group, limit_s), deadline)
+        self._insist(self._producer.commit_transaction, deadline)
+
+    def _failure(self, told: Any, deadline: float) -> SendError:
+        """What is wrong: what became of a record says more than that the transaction failed."""
+        if self._undelivered is not None:
+            return self._undelivered
+        failure = explain(told)
+        is_late = time.monotonic() >= deadline
+        return self._no_answer() if is_late and (failure.is_fenced or told.retriable()) else failure
+
+    def _take_back(self) -> None:
+        try:
+            self._producer.purge()
+            self._producer.abort_transaction(_ABORT_S)
+        except self._package.KafkaException as error:
+            LOG.debug("%s: the transaction is left to the cluster: %s", self._connection.what, error.args[0].str())
+
+    def _insist(self, call: Callable[[float], Any], deadline: float) -> Any:
+        """Call again as long as that helps and there is time."""
+        while True:
+            left_s = deadline - time.monotonic()
+            try:
+                return call(max(0.1, left_s))
+            except self._package.KafkaException as error:
+                self._producer.poll(0)
+                if self._errors.is_hopeless or left_s <= 0 or not error.args[0].retriable():
+                    raise
+
+
+def _size_of(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"")
