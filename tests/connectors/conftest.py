@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def kafka(kafka_jars: None) -> Iterator[KafkaBroker]:  # noqa: ARG001
+def kafka(kafka_jars: None) -> Iterator[KafkaBroker]:
     """The one Kafka broker of the run. A test that stops it starts it again."""
     from tests.parts.kafka import KafkaBroker
 
