@@ -98,7 +98,7 @@ def main() -> None:
     def write(frame: DataFrame, epoch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "frames" / str(epoch)))
 
-    counted.sink(hw.connectors.dataframes(write, idempotent=True), name="frames")
+    counted.to_dataframe_sink(write, idempotent=True, name="frames")
     env.run(bounded=True, on_step=lambda step, epoch: reach(step.name, epoch))
 
 
