@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test demo chaos bench services-up services-down requirements clean
+.PHONY: help setup check format test demo chaos chaos-ends bench services-up services-down requirements clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -37,6 +37,9 @@ demo: $(READY)  ## a small job from start to end
 
 chaos: $(READY)  ## a job under random faults; N=200 kills, SEED=7 repeats a run
 	$(RUN) -m tests.chaos.run --kills $(or $(N),20) $(if $(SEED),--seed $(SEED))
+
+chaos-ends: $(READY)  ## Kafka to Kafka and PostgreSQL under random kills and restarts; N=50 kills
+	$(RUN) -m tests.chaos.ends.run --kills $(or $(N),50) $(if $(SEED),--seed $(SEED))
 
 bench: $(READY)  ## NAME=x runs bench/x.py; without NAME lists them
 ifdef NAME

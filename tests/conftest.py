@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -36,3 +37,20 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> None:
+    """The jars of a Kafka broker, in the cache.
+
+    Where they cannot be fetched, the tests that need them are left out; but never where CI says that all must run.
+    """
+    from tests.parts.kafka import broker_jars
+    from tests.parts.maven import MavenUnreachable
+
+    try:
+        broker_jars()
+    except MavenUnreachable as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"there is no Kafka broker to test with: {error}")

@@ -133,6 +133,7 @@ class Stage:
             raise ChaosFailed(f"{damage.path} was {damage.how}, and the error does not say so: {said}")
         self.refused += 1
         job.kill()
+        job.forget()
         damage.mend()
 
 

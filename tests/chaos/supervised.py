@@ -74,7 +74,9 @@ class SupervisedDriver:
         return sum(len(session(driver.pid)) for driver in self._gone)
 
     def forget(self) -> None:
+        """Start to listen anew; what drivers could not do before, as because of a damaged file, does not count."""
         self.last_words = []
+        self._dead_starts = 0
 
     def hear(self, seconds: float) -> dict[str, Any] | None:
         """The next thing that the driver says."""

@@ -27,6 +27,12 @@ _ANSWER_S = 20
 _QUICK_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
+def broker_jars() -> Path:
+    """Where the jars of a broker are."""
+    # Kafka logs through slf4j, which drops everything unless something that prints is there.
+    return jars(f"kafka-{VERSION}", f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-simple:1.7.36")
+
+
 class KafkaBroker:
     """One broker, which is its own controller, in a folder of its own.
 
@@ -34,8 +40,7 @@ class KafkaBroker:
     """
 
     def __init__(self) -> None:
-        # Kafka logs through slf4j, which drops everything unless something that prints is there.
-        self._jars = jars(f"kafka-{VERSION}", f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-simple:1.7.36")
+        self._jars = broker_jars()
         self._java = find_java() / "bin" / "java"
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-kafka-"))
         self.password = secrets.token_hex(16)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
-from headwater.connectors.dataframes import DataFrameSink, DeltaSink
+from headwater.connectors.dataframes import DeltaSink
 from headwater.connectors.file_formats import READERS, carried, schema_of
 from headwater.connectors.file_source import FilesSource
 from headwater.connectors.files import FilesSink
@@ -45,7 +45,6 @@ __all__ = [
     "Staged",
     "avro",
     "console",
-    "dataframes",
     "delta",
     "files",
     "generator",
@@ -247,14 +246,6 @@ def socket(
 def console(stream: TextIO | None = None) -> ConsoleSink:
     """Prints each committed row as a JSON line."""
     return ConsoleSink(stream)
-
-
-def dataframes(write: Callable[[Any, int], None], *, idempotent: bool = False) -> DataFrameSink:
-    """Calls `write(frame, epoch)` with the rows of each committed epoch as a DataFrame of Spark, in the driver.
-
-    After a failure it may be called again with an epoch and the same rows. If that changes nothing, say `idempotent=True`.
-    """
-    return DataFrameSink(write, idempotent=idempotent)
 
 
 def delta(path: str | os.PathLike[str]) -> DeltaSink:

@@ -75,8 +75,9 @@ class Batches:
         """Remove older batches, but not the newest one: its number tells how many there were."""
         for old in self._listed():
             if old < min(number, self.count() - 1):
+                if self._files(old).exists():
+                    shutil.rmtree(self._files(old))
                 self._list(old).unlink(missing_ok=True)
-                shutil.rmtree(self._files(old), ignore_errors=True)
 
     def needed_from(self, number: int) -> Iterator[Path]:
         """The files of all batches from this one on, and the list of the newest in any case."""

@@ -7,6 +7,7 @@ given to a function of the user's as a DataFrame, after the epoch is committed.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from headwater.durable import write_atomically
 from headwater.errors import GraphError, SchemaError, SourceError
 from headwater.schema import Schema, parse_type
 
+LOG = logging.getLogger("headwater.dataframes")
 MAX_BATCHES_AHEAD = 32
 """How many micro-batches a DataFrame may be ahead of the job; then it waits."""
 _SPLITS = "splits"
@@ -50,6 +52,7 @@ class DataFrameSource(Source):
         self._opened: Batches | None = None
         self._taken: deque[int] = deque()
         """Of the newest epochs that are published, up to where they read."""
+        self._removed_before = 0
 
     @property
     def frame(self) -> Any:
@@ -119,8 +122,13 @@ class DataFrameSource(Source):
 
     def published(self, positions: Positions) -> None:
         self._taken.append(min(positions.values(), default=self._taken[-1]))
-        if len(self._taken) == self._taken.maxlen:
-            self.batches.remove_before(min(self._taken))
+        if len(self._taken) < (self._taken.maxlen or 0) or self._taken[0] == self._removed_before:
+            return
+        try:
+            self.batches.remove_before(self._taken[0])
+            self._removed_before = self._taken[0]
+        except OSError as error:
+            LOG.warning("batches in %s that nobody needs could not be removed: %s", self._folder, error)
 
     def has_room(self, batch: int) -> bool:
         """Whether a batch may be put down, or the job is to read first."""

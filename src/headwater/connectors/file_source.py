@@ -93,6 +93,8 @@ class FilesSource(Source):
             if not schema.field(column).type.equals(_METADATA[fact][0]):
                 needs = f"puts the {fact} of a file into a {Schema.of(pa.schema([(column, _METADATA[fact][0])])).ddl()}"
                 raise GraphError.bad_argument("read_files", needs, schema.ddl(), "change the schema")
+        if not self._of_files().names:
+            raise GraphError.bad_argument("read_files", "needs a column of the files", schema.ddl(), "add one")
         for field in self._of_files().arrow:
             if self._format == "csv" and pa.types.is_nested(field.type):
                 needs = f"cannot read the nested field {field.name!r} from CSV"

@@ -152,7 +152,7 @@ class FilesSink(Sink):
             elif not resumed and self._manifest().exists():
                 raise self._of_another_job(str(owner), f"{job_id}, starting anew")
             if self._held is not None:
-                self._held.finish()
+                self._held.open()
 
     def _be(self, uid: str) -> None:
         self._uid = uid

@@ -1,8 +1,8 @@
 """Rolling: files of several epochs wait out of sight until they are large or old enough, and become one.
 
-What waits is published: the epoch is done, and its rows are kept below `_headwater/held/`. `_headwater/held.json` says
-what is held and what is being rolled. It is replaced as a whole, before and after each step that must not be done by
-halves; a process that finds a roll that was begun ends it.
+What waits is published: the epoch is done, and its rows are kept below `_headwater/held/`. `_headwater/held.jsonl` says
+what is held, a line for each epoch, and which folders are being rolled. A roll that was begun is ended by whoever finds
+it: files are merged again from what is held until the result has its name.
 """
 
 from __future__ import annotations
@@ -10,18 +10,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from headwater.connectors.contract import Staged
-from headwater.durable import sync_folder, write_atomically
+from headwater.durable import append_line, sync_folder, write_atomically
 from headwater.errors import PublishError
 
 Merge = Callable[[Sequence[Path], Path], None]
 """Writes the rows of files, in their order, to a new file."""
 Record = Callable[[int, list[Staged]], None]
 """Notes files that can be seen now, with the newest epoch in them; perhaps again."""
+_SPARE_LINES = 100
+"""So many lines more than are needed the notes may have before they are written anew."""
 
 
 @dataclass(frozen=True)
@@ -34,31 +38,57 @@ class Limits:
 
 @dataclass(frozen=True)
 class _File:
+    """A file that is held, with its epoch and the processing time of that."""
+
+    epoch: int
+    now_ms: int
     name: str
     rows: int
     size_bytes: int
-    epoch: int
-    now_ms: int
-    """The processing time of its epoch."""
 
     @property
     def folder(self) -> str:
         return self.name.rpartition("/")[0]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Notes:
-    """What `held.json` says."""
+    """What the lines of `held.jsonl` say, one after the other."""
 
     epoch: int = -1
     """The newest epoch that was taken."""
-    files: list[_File] = field(default_factory=list)
+    folders: dict[str, list[_File]] = field(default_factory=dict)
+    """By partition folder, what is held for it, in the order of epochs."""
+    size_bytes: dict[str, int] = field(default_factory=dict)
     rolling: dict[str, list[_File]] = field(default_factory=dict)
-    """By the name of a file that is to be seen, what it is made of."""
+    """By folder, what is becoming one file."""
+    lines: int = 0
+
+    def hear(self, line: dict[str, Any]) -> None:
+        """Take the next line in."""
+        self.lines += 1
+        self.epoch = max(self.epoch, line.get("epoch", -1))
+        for name, rows, size_bytes in line.get("files", ()):
+            file = _File(line["epoch"], line["now_ms"], name, rows, size_bytes)
+            self.folders.setdefault(file.folder, []).append(file)
+            self.size_bytes[file.folder] = self.size_bytes.get(file.folder, 0) + size_bytes
+        for folder in line.get("rolling", ()):
+            self.rolling[folder] = self.folders.pop(folder)
+            del self.size_bytes[folder]
+        if line.get("rolled"):
+            self.rolling = {}
+
+    def said(self, *, up_to: int) -> Iterator[dict[str, Any]]:
+        """The fewest lines that say what is held of epochs up to one."""
+        yield {"epoch": min(self.epoch, up_to)}
+        held = sorted((file for files in self.folders.values() for file in files), key=lambda file: file.epoch)
+        for (epoch, now_ms), files in groupby(held, key=lambda file: (file.epoch, file.now_ms)):
+            if epoch <= up_to:
+                yield _line(epoch, now_ms, files)
 
 
 class Held:
-    """The files that a sink holds. Its methods are called by one process at a time."""
+    """The files that a sink holds. Its methods are called by the owner of the folder, and by one process at a time."""
 
     def __init__(self, folder: Path, limits: Limits, extension: str, merge: Merge, record: Record) -> None:
         self._folder, self._limits, self._extension = folder, limits, extension
@@ -66,88 +96,106 @@ class Held:
         self.uid = ""
         """Of the sink."""
         self._held = folder / "_headwater" / "held"
-        self._file = folder / "_headwater" / "held.json"
+        self._file = folder / "_headwater" / "held.jsonl"
+        self._notes = _Notes()
+
+    def open(self) -> None:
+        """Learn what is held, and end a roll that was begun."""
+        self._notes = _Notes()
+        if self._file.exists():
+            for line in self._file.read_text().split("\n")[:-1]:  # what follows the last line end was torn by a crash
+                self._notes.hear(json.loads(line))
+        self._finish()
 
     def take(self, epoch: int, now_ms: int, files: Sequence[Staged], *, ended: bool) -> None:
         """Hold the files of an epoch, once, and roll what is due: at the end of input all."""
-        notes = self.finish()
-        if epoch > notes.epoch:
-            taken = [_File(file.name, file.rows, file.size_bytes, epoch, now_ms) for file in files]
-            for file, staged in zip(taken, files, strict=True):
-                _move(Path(staged.path), self._held / file.name, self.uid)
-            notes = self._write(replace(notes, epoch=epoch, files=[*notes.files, *taken]))
-        self._roll(notes, notes.files if ended else self._due(notes.files, now_ms))
+        notes = self._notes
+        if files and epoch > notes.epoch:
+            for staged in files:
+                _move(Path(staged.path), self._held / staged.name, self.uid)
+            taken = [_File(epoch, now_ms, file.name, file.rows, file.size_bytes) for file in files]
+            self._say(_line(epoch, now_ms, taken))
+        self._roll(list(notes.folders) if ended else self._due(now_ms))
 
     def roll_all(self) -> None:
         """Let everything be seen."""
-        notes = self.finish()
-        self._roll(notes, notes.files)
+        self._roll(list(self._notes.folders))
 
     def give_up_after(self, epoch: int) -> None:
         """Forget what is held of later epochs: nobody has seen it, and it will come again."""
-        notes = self.finish()
-        if notes.epoch > epoch:
-            self._write(replace(notes, epoch=epoch, files=[file for file in notes.files if file.epoch <= epoch]))
+        self.open()
+        if self._notes.epoch > epoch:
+            later = [file for files in self._notes.folders.values() for file in files if file.epoch > epoch]
+            self._rewrite(up_to=epoch)
+            for file in later:
+                (self._held / file.name).unlink(missing_ok=True)
 
-    def finish(self) -> _Notes:
-        """End a roll that was begun. Files are merged again from what is held until the result has its name."""
-        notes = self._read()
-        if not notes.rolling:
-            return notes
-        for name, files in notes.rolling.items():
-            final = self._folder / name
+    def _due(self, now_ms: int) -> list[str]:
+        notes, limits = self._notes, self._limits
+        oldest_ms = min((files[0].now_ms for files in notes.folders.values()), default=now_ms)
+        if limits.age_ms is not None and now_ms - oldest_ms >= limits.age_ms:
+            return list(notes.folders)
+        most = limits.size_bytes
+        return [folder for folder, size_bytes in notes.size_bytes.items() if most is not None and size_bytes >= most]
+
+    def _roll(self, folders: list[str]) -> None:
+        if folders:
+            self._say({"rolling": folders})
+            self._finish()
+
+    def _finish(self) -> None:
+        rolling = self._notes.rolling
+        if not rolling:
+            return
+        for folder, files in rolling.items():
+            final = self._folder / self._name(folder, files)
             if not final.exists():
-                merged = self._folder / "_headwater" / f"rolled.{self._extension}"
-                merged.unlink(missing_ok=True)
-                self._merge([self._held / file.name for file in files], merged)
-                _sync(merged)
-                final.parent.mkdir(parents=True, exist_ok=True)
-                merged.rename(final)
-                sync_folder(final.parent)
-        self._record(notes.epoch, [self._seen(name, files) for name, files in notes.rolling.items()])
-        for file in (file for files in notes.rolling.values() for file in files):
+                self._show(files, final)
+        seen = [self._seen(self._name(folder, files), files) for folder, files in rolling.items()]
+        self._record(self._notes.epoch, seen)
+        for file in (file for files in rolling.values() for file in files):
             (self._held / file.name).unlink(missing_ok=True)
-        return self._write(replace(notes, rolling={}))
+        self._say({"rolled": True})
+        if (
+            self._notes.lines
+            > 2 * len({file.epoch for files in self._notes.folders.values() for file in files}) + _SPARE_LINES
+        ):
+            self._rewrite(up_to=self._notes.epoch)
+
+    def _show(self, files: list[_File], final: Path) -> None:
+        merged = self._folder / "_headwater" / f"rolled.{self._extension}"
+        merged.unlink(missing_ok=True)
+        self._merge([self._held / file.name for file in files], merged)
+        with merged.open("rb") as written:
+            os.fsync(written.fileno())
+        final.parent.mkdir(parents=True, exist_ok=True)
+        merged.rename(final)
+        sync_folder(final.parent)
 
     def _seen(self, name: str, files: list[_File]) -> Staged:
         path = self._folder / name
         return Staged(self.uid, str(path), name, sum(file.rows for file in files), path.stat().st_size)
-
-    def _due(self, files: list[_File], now_ms: int) -> list[_File]:
-        age_ms, size_bytes = self._limits.age_ms, self._limits.size_bytes
-        if age_ms is not None and files and now_ms - min(file.now_ms for file in files) >= age_ms:
-            return files
-        held: dict[str, int] = {}
-        for file in files:
-            held[file.folder] = held.get(file.folder, 0) + file.size_bytes
-        return [file for file in files if size_bytes is not None and held[file.folder] >= size_bytes]
-
-    def _roll(self, notes: _Notes, due: list[_File]) -> None:
-        if not due:
-            return
-        by_folder: dict[str, list[_File]] = {}
-        for file in due:
-            by_folder.setdefault(file.folder, []).append(file)
-        rolling = {self._name(folder, files): files for folder, files in by_folder.items()}
-        rest = [file for file in notes.files if file not in due]
-        self._write(replace(notes, files=rest, rolling=rolling))
-        self.finish()
 
     def _name(self, folder: str, files: list[_File]) -> str:
         """After the newest epoch in it comes the oldest."""
         name = f"{self.uid}-{files[-1].epoch:010d}-from-{files[0].epoch:010d}.{self._extension}"
         return f"{folder}/{name}" if folder else name
 
-    def _read(self) -> _Notes:
-        if not self._file.exists():
-            return _Notes()
-        content = json.loads(self._file.read_text())
-        rolling = {name: [_File(**file) for file in files] for name, files in content["rolling"].items()}
-        return _Notes(content["epoch"], [_File(**file) for file in content["files"]], rolling)
+    def _say(self, line: dict[str, Any]) -> None:
+        append_line(self._file, json.dumps(line))
+        self._notes.hear(line)
 
-    def _write(self, notes: _Notes) -> _Notes:
-        write_atomically(self._file, json.dumps(asdict(notes)).encode())
-        return notes
+    def _rewrite(self, *, up_to: int) -> None:
+        """Write the notes anew, without what is over and what came after an epoch."""
+        lines = list(self._notes.said(up_to=up_to))
+        write_atomically(self._file, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+        self._notes = _Notes()
+        for line in lines:
+            self._notes.hear(line)
+
+
+def _line(epoch: int, now_ms: int, files: Iterable[_File]) -> dict[str, Any]:
+    return {"epoch": epoch, "now_ms": now_ms, "files": [[file.name, file.rows, file.size_bytes] for file in files]}
 
 
 def _move(staged: Path, to: Path, uid: str) -> None:
@@ -159,11 +207,6 @@ def _move(staged: Path, to: Path, uid: str) -> None:
     except FileNotFoundError:
         raise PublishError.staged_file_missing(uid, str(staged)) from None
     sync_folder(to.parent)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as written:
-        os.fsync(written.fileno())
 
 
 def concatenated(files: Sequence[Path], to: Path, *, header: bool) -> None:

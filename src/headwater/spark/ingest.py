@@ -7,6 +7,7 @@ it computes again, and that is thrown away.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
@@ -23,10 +24,13 @@ from headwater.connectors.dataframes import DataFrameSource, query_folder
 from headwater.errors import HeadwaterError, SourceError
 from headwater.plan.levels import JobPlan
 from headwater.runtime.engine import Settings
-from headwater.spark.failures import found_in, reason_in
+from headwater.spark.failures import found_in
 from headwater.spark.session import location
 
 _POLL_S = 0.05
+_STOP_TIMEOUT_S = 60
+"""How long a stop waits for a batch that is being put down; after that it is given up, and computed again."""
+_MOST_CHARACTERS = 4000
 
 
 class Ingest:
@@ -37,6 +41,10 @@ class Ingest:
         self._sources = {uid: source for uid, source in found if isinstance(source, DataFrameSource)}
         self._job, self._settings = plan.graph.name, settings
         self._queries: dict[str, StreamingQuery] = {}
+        self._failures: dict[str, Exception] = {}
+        """What was raised while a batch was put down; Spark tells of it as text inside text."""
+        self._writing = {uid: threading.Lock() for uid in self._sources}
+        """Held while a batch is put down."""
         self._stopping = threading.Event()
 
     @property
@@ -47,6 +55,7 @@ class Ingest:
     def start(self) -> None:
         """Start the query of each streaming DataFrame."""
         self._stopping.clear()
+        self._failures = {}
         for uid, source in self._sources.items():
             source.retain(self._settings.checkpoints_retained)
             if not source.bounded:
@@ -54,8 +63,8 @@ class Ingest:
 
     def _start(self, uid: str, source: DataFrameSource) -> StreamingQuery:
         writer = (
-            source.frame.writeStream.foreachBatch(partial(self._put_down, source))
-            .queryName(f"{self._job}-{uid}-{id(self)}")
+            source.frame.writeStream.foreachBatch(partial(self._put_down, uid))
+            .queryName(f"{self._job}-{uid}-{uuid.uuid4().hex[:8]}")
             .option("checkpointLocation", location(query_folder(source.folder)))
         )
         interval = f"{self._settings.checkpoint_interval_ms} milliseconds"
@@ -69,9 +78,9 @@ class Ingest:
     def wait(self, stopping: threading.Event) -> bool:
         """Put down what is not streaming, and wait for queries that come to an end. False when the job is to stop first."""
         for uid, source in self._sources.items():
-            if source.bounded and not source.batches.has(0):
+            if source.bounded and not source.batches.count():
                 try:
-                    self._put_down(source, source.frame, 0)
+                    self._put_down(uid, source.frame, 0)
                 except Exception as error:
                     raise self._failed(uid, error) from error
         while self._settings.bounded and self._queries:
@@ -85,7 +94,7 @@ class Ingest:
         for uid, query in list(self._queries.items()):
             if query.isActive:
                 continue
-            failure = query.exception()
+            failure = self._failures.get(uid) or query.exception()
             if failure is not None:
                 raise self._failed(uid, failure)
             if not self._settings.bounded:
@@ -95,15 +104,25 @@ class Ingest:
             del self._queries[uid]
 
     def stop(self) -> None:
-        """Stop the queries; a batch that waits for room is given up first."""
+        """Stop the queries, if possible not in the middle of a batch; one that waits for room is given up."""
         self._stopping.set()
-        for query in self._queries.values():
+        for uid, query in self._queries.items():
+            if self._writing[uid].acquire(timeout=_STOP_TIMEOUT_S):
+                self._writing[uid].release()
             query.stop()
         self._queries = {}
 
-    def _put_down(self, source: DataFrameSource, frame: DataFrame, batch: int) -> None:
+    def _put_down(self, uid: str, frame: DataFrame, batch: int) -> None:
+        try:
+            with self._writing[uid]:
+                self._write(self._sources[uid], frame, batch)
+        except Exception as error:
+            self._failures[uid] = error
+            raise
+
+    def _write(self, source: DataFrameSource, frame: DataFrame, batch: int) -> None:
         """Write a micro-batch. One that is there already is computed for the sake of Spark's own state, and thrown away."""
-        if source.batches.has(batch):
+        if batch < source.batches.count():
             frame.write.format("noop").mode("overwrite").save()
             return
         while not source.bounded and not self._settings.bounded and not source.has_room(batch):
@@ -116,9 +135,15 @@ class Ingest:
     def _failed(self, uid: str, error: Exception) -> HeadwaterError:
         return found_in(error) or SourceError.at_step(
             uid,
-            f"its DataFrame failed: {reason_in(error)}",
+            f"its DataFrame failed: {_said_by(error)}",
             "mend its cause and start the job again: it goes on where it was",
         )
+
+
+def _said_by(error: Exception) -> str:
+    """What an error says, with the traceback of user code in Python, and without Java's."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    return "\n".join(lines)[:_MOST_CHARACTERS]
 
 
 def _part_writer(folder: Path, batch: int, schema: pa.Schema) -> Callable[[Any], Iterator[pa.RecordBatch]]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, overload
 import pyarrow as pa
 
 from headwater.clock.event_time import is_time_type
+from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import Sink
+from headwater.connectors.dataframes import DataFrameSink
 from headwater.descriptors import MapState, operator_states
 from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError
@@ -334,10 +336,18 @@ class Stream(Joinable):
             raise GraphError.bad_argument("sink", "needs a sink", sink, "use one of hw.connectors")
         return self._add(SinkNode, name, self.schema, sink=sink)
 
+    def to_dataframe_sink(
+        self, write: Callable[[Any, int], None], *, idempotent: bool = False, name: str = "dataframe"
+    ) -> Step:
+        """Call `write(frame, epoch)` with the rows of each committed epoch as a DataFrame of Spark, in the driver.
+
+        After a failure it may be called again with an epoch and the same rows; if that changes nothing, say
+        `idempotent=True`.
+        """
+        return self.sink(DataFrameSink(write, idempotent=idempotent), name=name)
+
     def print(self) -> Step:
         """Print the rows of each committed epoch."""
-        from headwater.connectors.console import ConsoleSink
-
         return self.sink(ConsoleSink(), name="print")
 
     def collect(self) -> list[Any]:

@@ -175,6 +175,6 @@ def test_types_that_rows_cannot_have_are_refused_with_their_column(given: Any) -
 
 def test_frames_out_need_spark() -> None:
     env = hw.Environment("local", engine="local")
-    env.from_rows([(1,)], "n int").sink(hw.connectors.dataframes(lambda frame, epoch: None))
+    env.from_rows([(1,)], "n int").to_dataframe_sink(lambda frame, epoch: None)
     with pytest.raises(hw.GraphError, match="gives DataFrames, which are Spark's"):
         env.run()

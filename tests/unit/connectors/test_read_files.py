@@ -308,6 +308,8 @@ def test_what_a_format_has_no_form_for_is_refused(tmp_path: Path) -> None:
         read(numbers(tmp_path), "t interval")
     with pytest.raises(hw.GraphError, match="reads parquet, json, csv; got 'avro'"):
         hw.connectors.read_files(tmp_path, format="avro")
+    with pytest.raises(hw.GraphError, match="needs a column of the files"):
+        read(numbers(tmp_path, metadata={"file": "path"}), "file string")
     with pytest.raises(hw.SourceError, match="there is no such folder"):
         read(numbers(tmp_path / "none"))
 

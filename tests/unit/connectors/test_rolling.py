@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,40 @@ def test_a_job_goes_on_from_a_savepoint_with_what_was_held(tmp_path: Path) -> No
     assert numbers(tmp_path / "out") == list(range(30))
 
 
+def test_what_was_held_of_epochs_after_a_savepoint_is_given_up(tmp_path: Path) -> None:
+    """The old job has gone on, and dies before anybody has seen what it wrote."""
+    out = tmp_path / "out"
+
+    jobs: list[Any] = []
+    started = threading.Event()
+
+    def save_and_die(step: hw.EpochStep, epoch: int) -> None:
+        if step is hw.EpochStep.PLANNED and epoch == 1:
+            started.wait()
+            jobs[0].savepoint(tmp_path / "sp")
+        if step is hw.EpochStep.CLEANED and epoch == 1:
+            raise RuntimeError("dies")
+
+    jobs.append(job(out, roll_bytes=1 << 20).start(on_step=save_and_die))
+    started.set()
+    with pytest.raises(RuntimeError, match="dies"):
+        jobs[0].wait()
+    assert visible(out) == []
+    job(out, roll_bytes=1 << 20).run(from_=tmp_path / "sp")
+    assert numbers(out) == list(range(30))
+
+
+def test_the_notes_stay_short_however_often_files_are_rolled(tmp_path: Path) -> None:
+    sink = hw.connectors.files(tmp_path, format="json", roll_bytes=1)
+    sink.open("out", "job", hw.Schema.of("n long"), resumed=False)
+    for epoch in range(300):
+        place = tmp_path / "_headwater" / f"{epoch}.jsonl"
+        sink.stage(pa.table({"n": [epoch]}), place)
+        sink.publish(epoch, [Staged("out", str(place), f"out-{epoch:010d}.jsonl", 1, 9)])
+    assert len((tmp_path / "_headwater" / "held.jsonl").read_text().splitlines()) <= 110
+    assert len(visible(tmp_path)) == 300
+
+
 class Crash(Exception):
     """The process dies here."""
 
@@ -189,6 +224,7 @@ def test_a_process_that_dies_at_any_step_leaves_nothing_out_and_nothing_twice(
 
     monkeypatch.setattr(rolling, "write_atomically", stepping(rolling.write_atomically))
     monkeypatch.setattr(rolling, "sync_folder", stepping(rolling.sync_folder))
+    monkeypatch.setattr(rolling, "append_line", stepping(rolling.append_line))
 
     def epochs(folder: Path) -> Iterator[tuple[int, list[Staged]]]:
         for epoch in range(4):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -28,7 +30,16 @@ def log_source(folder: Path) -> Source:
     return hw.connectors.log(folder, "events")
 
 
+def files_source(folder: Path) -> Source:
+    (folder / "in").mkdir()
+    for start in range(0, len(ROWS), 7):
+        lines = [json.dumps({"k": k, "n": n}) for k, n in ROWS[start : start + 7]]
+        (folder / "in" / f"{start}.json").write_text("\n".join(lines))
+    return hw.connectors.read_files(folder / "in", format="json", splits=3, settle="0 s")
+
+
 SOURCES = {
+    "files": files_source,
     "log": log_source,
     "generator": lambda _: hw.connectors.generator(lambda i: ROWS[i], count=len(ROWS), splits=3),
     "rows": lambda _: RowsSource([ROWS[:25], ROWS[25:], []], hw.Schema.of(SCHEMA)),
@@ -38,7 +49,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_sources_conform(name: str, tmp_path: Path) -> None:
-    found = check_source(SOURCES[name](tmp_path), SCHEMA)
+    found = check_source(SOURCES[name](tmp_path), SCHEMA, folder=tmp_path)
     assert sorted(zip(*found.to_pydict().values(), strict=True)) == sorted(ROWS)
 
 
@@ -50,6 +61,19 @@ def files_in(folder: Path) -> list[tuple[Any, ...]]:
 def test_the_files_sink_conforms(tmp_path: Path) -> None:
     out = tmp_path / "out"
     check_sink(lambda: hw.connectors.files(out), SCHEMA, ROWS, lambda: files_in(out), tmp_path / "outbox")
+
+
+@pytest.mark.parametrize("settings", [{"roll_bytes": 10_000}, {"roll_every": "1 h", "partition_by": ["k"]}], ids=str)
+def test_the_files_sink_conforms_when_it_rolls(tmp_path: Path, settings: dict[str, Any]) -> None:
+    out = tmp_path / "out"
+
+    def read() -> list[tuple[Any, ...]]:
+        if not out.exists():
+            return []
+        table = ds.dataset(out, schema=hw.Schema.of(SCHEMA).arrow, format="parquet", partitioning="hive").to_table()
+        return [tuple(row.values()) for row in table.to_pylist()]
+
+    check_sink(lambda: hw.connectors.files(out, **settings), SCHEMA, ROWS, read, tmp_path / "outbox", ordered=False)
 
 
 def test_the_memory_sink_conforms(tmp_path: Path) -> None:

@@ -82,30 +82,38 @@ class _Life:
     def _staged(self) -> list[list[Staged]]:
         tables = iter(self._tables)
         return [
-            [self._stage(epoch, number, next(tables)) for number in range(count)] for epoch, count in enumerate(_EPOCHS)
+            [file for number in range(count) for file in self._stage(epoch, number, next(tables))]
+            for epoch, count in enumerate(_EPOCHS)
         ]
 
-    def _stage(self, epoch: int, number: int, table: pa.Table) -> Staged:
+    def _stage(self, epoch: int, number: int, table: pa.Table) -> list[Staged]:
         """What a task does: it has the sink as it was shipped, which was not opened."""
         sink = as_shipped(self._make())
         folder = sink.staging_folder(self._folder)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{epoch:010d}-{_UID}-l1-{number:04d}-attempt.{sink.extension}"
-        sink.stage(table, path)
-        require(sink, "stage() writes the file it is told to", f"{path} is not there", holds=path.exists())
         name = f"{_UID}-{epoch:010d}-l1-{number:04d}.{sink.extension}"
-        return Staged(_UID, str(path), name, len(table), path.stat().st_size)
+        staged = list(sink.stage_all(table, path, name))
+        for file, _, _ in staged:
+            require(sink, "stage() writes the file it is told to", f"{file} is not there", holds=file.exists())
+        return [Staged(_UID, str(file), called, rows, file.stat().st_size) for file, called, rows in staged]
 
     def _publish(self, epoch: int, files: list[Staged], rule: str) -> None:
         before = sum(_EPOCHS[:epoch])
-        self._sink.publish(epoch, files)
+        self._give(epoch, files)
         for table in self._tables[before : before + _EPOCHS[epoch]]:
             self._expected += make_rows(row_class(tuple(table.column_names)), [decode(c) for c in table.columns])
         self._check(rule)
 
+    def _give(self, epoch: int, files: list[Staged]) -> None:
+        """Publish, and as at the end of a job let all be seen."""
+        self._sink.at_epoch(1000 * epoch, ended=False)
+        self._sink.publish(epoch, files)
+        self._sink.flush()
+
     def _publish_again(self, epoch: int, files: list[Staged], what: str) -> None:
         before = self._found()
-        self._sink.publish(epoch, files)
+        self._give(epoch, files)
         if self._sink.guarantee in (Guarantee.EXACTLY_ONCE, Guarantee.EFFECTIVELY_ONCE):
             self._check(f"{what} changes nothing, as the guarantee says ({self._sink.guarantee})")
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -14,13 +15,18 @@ _MOST_CUTS = 16
 """In how many places a split is cut, to see that its pieces make the whole."""
 
 
-def check_source(source: Source, schema: SchemaLike, *, secrets: Sequence[str] = ()) -> pa.Table:
+def check_source(
+    source: Source, schema: SchemaLike, *, secrets: Sequence[str] = (), folder: Path | None = None
+) -> pa.Table:
     """Check a source that has some rows already and gets no new ones meanwhile; gives its rows.
 
-    `secrets` are texts, as a password, that it must not show. Raises `NotConforming` at the first rule it breaks.
+    `secrets` are texts, as a password, that it must not show; `folder` is where it may remember what positions cannot say.
+    Raises `NotConforming` at the first rule it breaks.
     """
     declared = Schema.of(schema)
     check_words(source, secrets)
+    if folder is not None:
+        source.remember_in(folder)
     source.check(declared)
     start = source.earliest()
     _check_positions(source, "earliest()", start)
