@@ -11,9 +11,35 @@ if TYPE_CHECKING:
     from tests.parts.postgres import PostgresServer
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the unit tests first: they take seconds, and must pass before a JVM has started."""
+LEFT_OUT = pytest.StashKey[str]()
+"""Why the tests that need a Kafka broker are left out."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run the unit tests first: they take seconds, and must pass before a JVM has started.
+
+    Leave out those that need a Kafka broker where its jars cannot be fetched; but never where CI says that all must run.
+    """
     items.sort(key=lambda item: "unit" not in item.path.parts)
+    with_kafka = [item for item in items if "kafka_jars" in getattr(item, "fixturenames", ())]
+    if not with_kafka or os.environ.get("CI"):
+        return
+    from tests.parts.kafka import broker_jars
+    from tests.parts.maven import MavenUnreachable
+
+    try:
+        broker_jars()
+    except MavenUnreachable as error:
+        config.stash[LEFT_OUT] = f"{len(with_kafka)} tests need a Kafka broker and are left out: {error}"
+        config.hook.pytest_deselected(items=with_kafka)
+        items[:] = [item for item in items if item not in with_kafka]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say once what was left out."""
+    if LEFT_OUT in config.stash:
+        terminalreporter.write_line(config.stash[LEFT_OUT], yellow=True)
 
 
 @pytest.fixture(scope="session")
@@ -41,16 +67,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def kafka_jars() -> None:
-    """The jars of a Kafka broker, in the cache.
-
-    Where they cannot be fetched, the tests that need them are left out; but never where CI says that all must run.
-    """
+    """The jars of a Kafka broker, in the cache."""
     from tests.parts.kafka import broker_jars
-    from tests.parts.maven import MavenUnreachable
 
-    try:
-        broker_jars()
-    except MavenUnreachable as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"there is no Kafka broker to test with: {error}")
+    broker_jars()

@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as LateAnswer
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka
+from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka, may_pass
 from headwater.connectors.kafka.splits import Split
 from headwater.errors import HeadwaterError
 
@@ -111,21 +111,17 @@ class Cluster:
                 return work(min(_TRY_S, max(left_s, 0.1)))
             except (self._package.KafkaException, LateAnswer) as error:
                 self._admin.poll(0)  # hands out the errors that were told meanwhile
-                if self._errors.is_hopeless or left_s <= _TRY_S or not self._may_pass(error):
-                    raise self.unreachable(error) from None
+                is_hopeless = self._errors.is_hopeless or not self._may_pass(error)
+                if is_hopeless or left_s <= _TRY_S:
+                    raise self._failed(error, waited=not is_hopeless) from None
                 time.sleep(min(0.1, left_s))
 
     def _may_pass(self, error: Exception) -> bool:
-        if isinstance(error, LateAnswer):
-            return True
-        package, told = self._package.KafkaError, error.args[0]
-        passing = {package._TRANSPORT, package._TIMED_OUT, package._ALL_BROKERS_DOWN, package.LEADER_NOT_AVAILABLE}
-        return told.retriable() or told.code() in passing | self._unknown
+        return isinstance(error, LateAnswer) or may_pass(error.args[0]) or error.args[0].code() in self._unknown
 
-    def unreachable(self, error: Exception) -> HeadwaterError:
-        """What to tell when there is no answer."""
+    def _failed(self, error: Exception, *, waited: bool) -> HeadwaterError:
         told = self._errors.as_text() or (error.args[0].str() if error.args else "nothing was heard")
-        waited = "" if self._errors.is_hopeless else f"no answer within {self._connection.timeout_s:g} s: "
+        limit = f"no answer within {self._connection.timeout_s:g} s: " if waited else ""
         return self._connection.failed(
-            f"{waited}{told}", "see that the servers run and let this client in, and start the job again"
+            f"{limit}{told}", "see that the servers run and let this client in, and start the job again"
         )

@@ -113,6 +113,14 @@ class Errors:
         return None if error is None else str(error.str())
 
 
+def may_pass(error: Any) -> bool:
+    """Whether an error can be over in a moment: a broker that starts or stops, a partition that gets another leader."""
+    codes = confluent_kafka().KafkaError
+    passing = {codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN, codes._RESOLVE, codes.LEADER_NOT_AVAILABLE}
+    passing |= {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH, codes.OFFSET_NOT_AVAILABLE}
+    return bool(error.retriable()) or error.code() in passing
+
+
 def confluent_kafka() -> Any:
     """The package, or how to get it."""
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headwater.connectors.kafka.cluster import Cluster, TopicsGone
-from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka
+from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka, may_pass
 from headwater.connectors.kafka.splits import Split
 from headwater.errors import HeadwaterError, SourceError
 
@@ -117,7 +117,7 @@ class PartitionReader:
         assert error is not None
         if error.code() == codes._PARTITION_EOF:
             self._seen = max(self._seen, message.offset() or 0)
-        elif not error.retriable() and error.code() not in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN):
+        elif not may_pass(error):
             self._next = None
             raise self._explained(error.str())
 
