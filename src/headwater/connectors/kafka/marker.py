@@ -2,7 +2,8 @@
 
 The cluster's word is the offset of a consumer group that nobody consumes with: the epoch's number, committed in the
 transaction of its records. Kafka forgets such offsets some days after the last one. So before each transaction the
-job notes its epoch in its own folder: what was noted and is not known to the cluster may or may not have been sent.
+job notes its epoch in its own folder, and before the first of them it sends a marker alone. If there is a note and the
+cluster has no marker, it was forgotten, and whether the epoch of the note has been sent is not known.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from headwater.durable import write_atomically
 
@@ -51,13 +53,16 @@ class Marker:
 class Note:
     """The epoch that was last begun to be sent, in a file beside the staged ones."""
 
-    def __init__(self, staged: str, sink: str) -> None:
+    def __init__(self, staged: str, sink: str, job: str, topic: str) -> None:
         self.path = Path(staged).with_name(f"sent-{sink}.json")
+        self._facts = {"job": job, "topic": topic}
 
     def epoch(self) -> int:
-        """The number, or -1."""
-        return int(json.loads(self.path.read_text())["epoch"]) if self.path.exists() else -1
+        """The number; -1 if there is none for this job and topic."""
+        noted: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        epoch = noted.pop("epoch", -1)
+        return int(epoch) if noted == self._facts else -1
 
     def write(self, epoch: int) -> None:
         """Note, before its transaction, that an epoch is about to be sent."""
-        write_atomically(self.path, json.dumps({"epoch": epoch}).encode())
+        write_atomically(self.path, json.dumps({**self._facts, "epoch": epoch}).encode())

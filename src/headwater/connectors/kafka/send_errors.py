@@ -22,6 +22,10 @@ class SendError(Exception):
         """Whether sending the same again would fail again."""
 
 
+class Stuck(SendError):
+    """The client does not come back from a call; another one may."""
+
+
 def too_large(key: bytes | None, size_bytes: int, whose: str) -> SendError:
     """A record that is larger than a limit."""
     named = "a record without key" if key is None else f"the record with key {key[:_KEY_SHOWN]!r}"
@@ -31,6 +35,23 @@ def too_large(key: bytes | None, size_bytes: int, whose: str) -> SendError:
         "the brokers",
         is_final=True,
     )
+
+
+def may_pass(error: Any) -> bool:
+    """Whether the same call can do better a moment later: brokers start, and coordinators move."""
+    kinds = confluent_kafka().KafkaError
+    if error.fatal() or error.txn_requires_abort():
+        return False
+    return error.retriable() or error.code() in {
+        kinds.NOT_COORDINATOR,
+        kinds.COORDINATOR_NOT_AVAILABLE,
+        kinds.COORDINATOR_LOAD_IN_PROGRESS,
+        kinds.UNSTABLE_OFFSET_COMMIT,
+        kinds.REQUEST_TIMED_OUT,
+        kinds._TIMED_OUT,
+        kinds._TRANSPORT,
+        kinds._ALL_BROKERS_DOWN,
+    }
 
 
 def explain(error: Any) -> SendError:

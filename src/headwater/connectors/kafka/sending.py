@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from operator import methodcaller
 from typing import Any, ClassVar
 
 from headwater.connectors.kafka.connection import LOG, Connection, Errors, confluent_kafka
 from headwater.connectors.kafka.encoding import Record
 from headwater.connectors.kafka.marker import Marker
-from headwater.connectors.kafka.send_errors import SendError, explain, too_large
+from headwater.connectors.kafka.send_errors import SendError, Stuck, explain, may_pass, too_large
 from headwater.errors import PublishError
 
 Records = Callable[[], Iterable[Record]]
@@ -21,6 +23,12 @@ _POLL_RECORDS = 1000
 """After how many records to hear how earlier ones went."""
 _ABORT_S = 5.0
 """How long to try to take a failed transaction back; if that fails, the cluster does it when it times out."""
+_STUCK_S = 10.0
+"""How long the client may take to hand the cluster an offset. It can wait for ever for a broker that has left the cluster
+and come back since (librdkafka, issue 5511); a new client does not."""
+_PAUSE_S = 0.1
+_SOCKET_MS = 10_000
+"""How long a request may take before it is made again; a transaction must not be shorter."""
 _OURS = {
     "bootstrap.servers": "servers",
     "delivery.report.only.error": "nothing: what is not delivered is told",
@@ -59,31 +67,39 @@ class Sender(ABC):
         own = {
             "partitioner": "murmur2_random",  # as Java's clients choose: a key is where their keys are
             "linger.ms": 5,
-            **connection.config(self._errors, **config),
+            **connection.config(self._errors, socket_timeout_ms=min(_SOCKET_MS, timeout_ms), **config),
             "enable.idempotence": True,
             "message.timeout.ms": timeout_ms,
             "delivery.report.only.error": True,
             "on_delivery": self._delivered,
         }
-        self._producer = connection.made(self._package.Producer, own)
+        self._producer: Any = connection.made(self._package.Producer, own)
 
     @abstractmethod
     def send(self, records: Records, marker: Marker) -> None:
         """Send an epoch; when this returns, the cluster has it. What fails is a `SendError`."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Let go of the client, without waiting for what it has not sent."""
+        """End the client, without waiting for what it has not sent.
+
+        It ends when nothing refers to it. One that lived on, as in the traceback of an error, would go on trying to
+        become the only one of its name; so nothing but this attribute refers to it.
+        """
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.purge()
+            producer.flush(0)
 
     def _produce(self, records: Iterable[Record], deadline: float) -> None:
-        producer, topic = self._producer, self._topic
+        topic = self._topic
         for count, record in enumerate(records):
+            headers = list(record.headers)
             while True:
                 try:
-                    producer.produce(topic, record.value, record.key, record.partition, headers=list(record.headers))
+                    self._producer.produce(topic, record.value, record.key, record.partition, headers=headers)
                     break
                 except BufferError:  # the queue is full: let it become shorter
-                    producer.poll(0.1)
+                    self._producer.poll(0.1)
                     self._refuse_undelivered()
                     if time.monotonic() > deadline:
                         raise self._no_answer() from None
@@ -92,7 +108,7 @@ class Sender(ABC):
                         raise too_large(record.key, _size_of(record), "this client's") from None
                     raise
             if count % _POLL_RECORDS == 0:
-                producer.poll(0)
+                self._producer.poll(0)
                 self._refuse_undelivered()
 
     def _refuse_undelivered(self) -> None:
@@ -140,10 +156,6 @@ class PlainSender(Sender):
         if left:
             raise self._no_answer()
 
-    def close(self) -> None:
-        self._producer.purge()
-        self._producer.flush(0)
-
 
 class EpochSender(Sender):
     """Sends each epoch in a transaction, together with its marker.
@@ -158,20 +170,36 @@ class EpochSender(Sender):
         ids = {"transactional_id": f"headwater-{job}-{uid}", "transaction_timeout_ms": timeout_ms}
         super().__init__(connection, topic, ids)
         group = {"group_id": f"headwater-{uid}-{job}", "enable_auto_commit": False, "isolation_level": "read_committed"}
-        settings = connection.config(self._errors, **group)
-        self._consumer = connection.made(self._package.Consumer, settings)
+        self._group_settings = connection.config(self._errors, **group)
+        self._group: Any = None
+        self._is_spent = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it can go on. One that has heard of an outage may be stuck after it: a new one is safer."""
+        self._producer.poll(0)
+        return not self._is_spent and self._errors.as_text() is None
 
     def begin(self) -> Marker | None:
         """Be the only one of this name; how far earlier ones have come, if the cluster knows."""
         deadline = time.monotonic() + self._connection.timeout_s
-        at = [self._package.TopicPartition(self._topic, 0)]
         try:
-            self._insist(self._producer.init_transactions, deadline)
-            (found,) = self._insist(lambda limit_s: self._consumer.committed(at, limit_s), deadline)
-            if found.error is not None:
-                raise explain(found.error)
+            self._do("init_transactions", deadline)
         except self._package.KafkaException as error:
-            raise explain(error.args[0]) from None
+            raise self._failure(error.args[0], deadline) from None
+        return self.look()
+
+    def look(self) -> Marker | None:
+        """How far those of this name have come, if the cluster knows; they go on."""
+        deadline = time.monotonic() + self._connection.timeout_s
+        consumer = self._connection.made(self._package.Consumer, self._group_settings)
+        try:
+            found = self._insist(lambda limit_s: self._committed(consumer, limit_s), deadline)
+            self._group = consumer.consumer_group_metadata()
+        except self._package.KafkaException as error:
+            raise self._failure(error.args[0], deadline) from None
+        finally:
+            consumer.close()
         return None if found.offset < 0 else Marker.read(found.offset, found.metadata)
 
     def send(self, records: Records, marker: Marker) -> None:
@@ -192,21 +220,26 @@ class EpochSender(Sender):
                     self._take_back()
                     raise failure from None
                 LOG.warning("%s: %s; the epoch is sent again", self._connection.what, failure.why)
-                self._insist(self._producer.abort_transaction, deadline)
+                self._do("abort_transaction", deadline)
+            except Stuck:
+                raise
             except BaseException:
                 self._take_back()
                 raise
 
-    def close(self) -> None:
-        self._producer.purge()
-        self._producer.flush(0)
-        self._consumer.close()
+    def _committed(self, consumer: Any, limit_s: float) -> Any:
+        (found,) = consumer.committed([self._package.TopicPartition(self._topic, 0)], limit_s)
+        if found.error is not None:
+            raise self._package.KafkaException(found.error)
+        return found
 
     def _commit(self, marker: Marker, deadline: float) -> None:
         place = self._package.TopicPartition(self._topic, 0, marker.offset, marker.metadata)
-        group = self._consumer.consumer_group_metadata()
-        self._insist(lambda limit_s: self._producer.send_offsets_to_transaction([place], group, limit_s), deadline)
-        self._insist(self._producer.commit_transaction, deadline)
+        self._within(
+            min(_STUCK_S, deadline - time.monotonic()),
+            lambda limit_s: self._producer.send_offsets_to_transaction([place], self._group, limit_s),
+        )
+        self._do("commit_transaction", deadline)
 
     def _failure(self, told: Any, deadline: float) -> SendError:
         """What is wrong: what became of a record says more than that the transaction failed."""
@@ -214,14 +247,38 @@ class EpochSender(Sender):
             return self._undelivered
         failure = explain(told)
         is_late = time.monotonic() >= deadline
-        return self._no_answer() if is_late and (failure.is_fenced or told.retriable()) else failure
+        return self._no_answer() if is_late and (failure.is_fenced or not failure.is_final) else failure
 
     def _take_back(self) -> None:
         try:
             self._producer.purge()
             self._producer.abort_transaction(_ABORT_S)
         except self._package.KafkaException as error:
+            self._is_spent = True
             LOG.debug("%s: the transaction is left to the cluster: %s", self._connection.what, error.args[0].str())
+
+    def _within(self, limit_s: float, call: Callable[[float], Any]) -> None:
+        """Insist on a call that may not come back: it is made in a thread, which is given up then."""
+        raised: list[BaseException | None] = []
+
+        def run() -> None:
+            try:
+                self._insist(call, time.monotonic() + limit_s)
+                raised.append(None)
+            except BaseException as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=run, name="headwater-kafka-offsets", daemon=True)
+        thread.start()
+        thread.join(limit_s + 1)
+        if not raised:
+            self._is_spent = True
+            raise Stuck(f"no answer within {limit_s:g} s for the epoch's number", "see that the servers run")
+        if raised[0] is not None:
+            raise raised[0]
+
+    def _do(self, step: str, deadline: float) -> None:
+        self._insist(lambda limit_s: methodcaller(step, limit_s)(self._producer), deadline)
 
     def _insist(self, call: Callable[[float], Any], deadline: float) -> Any:
         """Call again as long as that helps and there is time."""
@@ -231,8 +288,9 @@ class EpochSender(Sender):
                 return call(max(0.1, left_s))
             except self._package.KafkaException as error:
                 self._producer.poll(0)
-                if self._errors.is_hopeless or left_s <= 0 or not error.args[0].retriable():
+                if self._errors.is_hopeless or left_s <= 0 or not may_pass(error.args[0]):
                     raise
+            time.sleep(_PAUSE_S)
 
 
 def _size_of(record: Record) -> int:

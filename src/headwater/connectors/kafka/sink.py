@@ -13,7 +13,7 @@ from headwater.connectors.kafka.cluster import Cluster
 from headwater.connectors.kafka.connection import confluent_kafka
 from headwater.connectors.kafka.encoding import Encoding, Record, read_records
 from headwater.connectors.kafka.marker import Marker, Note
-from headwater.connectors.kafka.send_errors import SendError
+from headwater.connectors.kafka.send_errors import SendError, Stuck
 from headwater.connectors.kafka.sending import EpochSender, PlainSender, Sender, SinkConnection
 from headwater.errors import PublishError
 from headwater.schema import Schema
@@ -53,68 +53,101 @@ class KafkaSink(Sink):
         super().stage(self._encoding.encode(table, self._uid), path)
 
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:
-        """Mark the job that the savepoint is of, and any that went on from it in vain, as followed by this one."""
-        connection = self._connected(uid)
+        """Mark the job that the savepoint is of, and any that went on from it in vain, as followed by this one.
+
+        First all of them are only looked at, so that a start which is refused does not end a job that runs.
+        """
         if self.guarantee is Guarantee.AT_LEAST_ONCE:
             return
-        job: str | None = before
-        while job is not None and job != job_id:
-            sender = EpochSender(connection, self._topic, job)
-            try:
-                found = sender.begin() or Marker(job)
-                if found.next_job not in (None, job_id) and (found.before, found.savepoint) != (before, epoch):
-                    raise self._refused(found)
-                if found.epoch > epoch:
-                    raise PublishError.published_after(
-                        uid,
-                        connection.what,
-                        epoch,
-                        f"it has epoch {found.epoch} of job {job}",
-                        "write to another topic",
-                    )
-                sender.send(list, found.handed_to(job_id, before, epoch))
-            except SendError as failed:
-                raise connection.failed(failed.why, failed.action) from None
-            finally:
-                sender.close()
-            job = found.next_job
+        self._uid, self._job = uid, job_id
+        connection = self._with_topic(uid)
+        for is_sure in (False, True):
+            job: str | None = before
+            while job is not None and job != job_id:
+                sender = EpochSender(connection, self._topic, job)
+                try:
+                    found = (sender.begin() if is_sure else sender.look()) or Marker(job)
+                    self._check_end(found, before, epoch)
+                    if is_sure:
+                        sender.send(list, found.handed_to(job_id, before, epoch))
+                except SendError as failed:
+                    raise connection.failed(failed.why, failed.action) from None
+                finally:
+                    sender.close()
+                job = found.next_job
+
+    def _check_end(self, marker: Marker, before: str, epoch: int) -> None:
+        """Refuse to follow a job that is not at the savepoint, or that another one follows from somewhere else."""
+        if marker.next_job not in (None, self._job) and (marker.before, marker.savepoint) != (before, epoch):
+            raise self._refused(marker)
+        if marker.epoch > epoch:
+            what, found = self._connected(self._uid).what, f"it has epoch {marker.epoch} of job {marker.job}"
+            raise PublishError.published_after(self._uid, what, epoch, found, "write to another topic")
 
     def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
         self._uid, self._job = uid, job_id
         self._encoding.check(schema.arrow, uid)
         self.close()
-        connection = self._connected(uid)
-        if not Cluster(connection).topics([self._topic]):
-            raise connection.failed("the topic does not exist", "make it, or mend its name")
+        connection = self._with_topic(uid)
         if self.guarantee is Guarantee.AT_LEAST_ONCE:
             self._sender = PlainSender(connection, self._topic)
             return
-        sender = EpochSender(connection, self._topic, job_id)
-        self._sender = sender
         try:
-            self._marker = sender.begin()
+            self._begin()
         except SendError as failed:
             raise connection.failed(failed.why, failed.action) from None
-        if self._marker is not None and self._marker.next_job is not None:
-            raise self._refused(self._marker)
 
     def publish(self, epoch: int, files: list[Staged]) -> None:
-        marker = self._marker
-        if not files or (marker is not None and epoch <= marker.epoch):
+        if not files:
             return
-        assert self._sender is not None, "a sink that has failed is opened again"
-        if self.guarantee is Guarantee.EXACTLY_ONCE:
-            note = Note(files[0].path, self._uid)
-            if marker is None and epoch <= note.epoch():
-                raise self._unknown(epoch, note)
-            note.write(epoch)
-        marker = Marker(self._job, epoch)
         try:
-            self._sender.send(lambda: self._records(files), marker)
+            if self.guarantee is Guarantee.AT_LEAST_ONCE:
+                assert self._sender is not None
+                self._sender.send(lambda: self._records(files), Marker(self._job, epoch))
+            else:
+                self._publish_once(epoch, files)
         except SendError as failed:
             raise PublishError.failed(self._uid, epoch, f"{self._what}: {failed.why} ({failed.action})") from None
-        if self.guarantee is Guarantee.EXACTLY_ONCE:
-            self._marker = marker
+
+    def _publish_once(self, epoch: int, files: list[Staged]) -> None:
+        for is_last in (False, True):
+            sender = self._sender
+            if not isinstance(sender, EpochSender) or not sender.is_sound:
+                sender = self._begin()
+            if self._marker is not None and epoch <= self._marker.epoch:
+                return
+            try:
+                self._send(sender, epoch, files)
+                return
+            except Stuck:
+                if is_last:
+                    raise
+
+    def _send(self, sender: EpochSender, epoch: int, files: list[Staged]) -> None:
+        note = Note(files[0].path, self._uid, self._job, self._topic)
+        if self._marker is None:
+            if epoch <= note.epoch():
+                raise self._unknown(epoch, note)
+            first = Marker(self._job, epoch - 1)
+            sender.send(list, first)  # what is noted from here on, the cluster has known
+            self._marker = first
+        note.write(epoch)
+        marker = Marker(self._job, epoch)
+        sender.send(lambda: self._records(files), marker)
+        self._marker = marker
+
+    def _begin(self) -> EpochSender:
+        """Make a client that is the only one of this sink and job, and see how far they have come."""
+        self.close()
+        sender = self._sender = EpochSender(self._connected(self._uid), self._topic, self._job)
+        try:
+            self._marker = sender.begin()
+            if self._marker is not None and self._marker.next_job is not None:
+                raise self._refused(self._marker)
+        except BaseException:
+            self.close()
+            raise
+        return sender
 
     def close(self) -> None:
         sender, self._sender, self._marker = self._sender, None, None
@@ -125,6 +158,13 @@ class KafkaSink(Sink):
         assert self._connection is not None, "tasks do not connect"
         self._connection.sink = uid
         return self._connection
+
+    def _with_topic(self, uid: str) -> SinkConnection:
+        """The connection, when it is known that there is something to write to."""
+        connection = self._connected(uid)
+        if not Cluster(connection).topics([self._topic]):
+            raise connection.failed("the topic does not exist", "make it, or mend its name")
+        return connection
 
     def _records(self, files: list[Staged]) -> Iterator[Record]:
         last = self._last_of_keys(files)
