@@ -347,6 +347,18 @@ def test_a_range_read_again_gives_the_same(kafka: KafkaBroker, topic: str, place
     again.release(f"{topic}-0")
 
 
+def test_a_range_that_failed_is_read_from_its_start_again(kafka: KafkaBroker, topic: str) -> None:
+    send(kafka, topic, b'{"n": 0}', b'{"n": 1}', b"bad", b'{"n": 3}')
+    found = source(kafka, topic, metadata={"o": "offset"})
+    found.check(hw.Schema.of("n bigint, o bigint"))
+    for _ in range(2):
+        with pytest.raises(hw.SourceError, match=f"offset 2 of {topic}-0 is no json"):
+            read(found, topic, 0, 4)
+    assert read(found, topic, 0, 2) == [0, 1]
+    assert read(found, topic, 3, 4) == [3]
+    found.release(f"{topic}-0")
+
+
 def transaction(broker: KafkaBroker, topic: str, *values: bytes, commits: bool) -> None:
     producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": uuid.uuid4().hex, "log_level": 0})
     producer.init_transactions(30)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.connectors.kafka.cluster import Cluster, TopicsGone
 from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka, may_pass
 from headwater.connectors.kafka.splits import Split
-from headwater.errors import HeadwaterError, SourceError
+from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PIECE_RECORDS = 16_384
 _PIECE_BYTES = 16 << 20
 """Records that are decoded together: many enough for a parser to be fast, few enough to stay in the processor's cache."""
-_POLL_S = 1.0
+_POLL_S, _LOOK_S = 1.0, 3.0
 _READ_AHEAD: dict[str, Any] = {
     "queued.max.messages.kbytes": 16 << 10,  # of one partition; librdkafka's own limit is 64 MB
     "fetch.queue.backoff.ms": 20,  # how soon to look again when that is full; a second of its own would starve us
@@ -64,14 +64,16 @@ class PartitionReader:
         """
         if start != self._next:
             self._go_to(start)
-        while self._next is not None and self._next < end:
+        self._next, at = None, start  # a range that is not read to its end leaves nothing to go on from
+        while at < end:
             piece = self._piece(end)
-            self._next = min(self._seen, end)
+            at = min(self._seen, end)
             if piece:
                 yield piece
+        self._next = end
 
     def _go_to(self, start: int) -> None:
-        self._held, self._next, self._seen = [], start, start
+        self._held, self._seen = [], start
         self._consumer.assign([self._package.TopicPartition(*self._split, start)])
 
     def _piece(self, end: int) -> list[Message]:
@@ -94,7 +96,7 @@ class PartitionReader:
         records = [message for message in came if message.error() is None]
         if records:
             if _offset(records[0]) < self._seen:
-                raise self._gone_back(_offset(records[0]))
+                raise gone_back(self._connection, self._split, self._seen, _offset(records[0]))
             self._seen = _offset(records[-1]) + 1
         if len(records) < len(came):
             for message in came:
@@ -103,13 +105,19 @@ class PartitionReader:
         return records
 
     def _wait(self) -> Message:
-        deadline = time.monotonic() + self._connection.timeout_s
+        """The next message. After a moment of silence, looks whether the cluster can say why; then waits to the limit."""
+        limit_s, started_s = self._connection.timeout_s, time.monotonic()
+        has_looked = False
         while True:
-            message: Message | None = self._consumer.poll(min(_POLL_S, self._connection.timeout_s))
+            message: Message | None = self._consumer.poll(min(_POLL_S, limit_s))
             if message is not None:
                 return message
-            if self._errors.is_hopeless or time.monotonic() > deadline:
-                raise self._explained()
+            silent_s = time.monotonic() - started_s
+            if not has_looked and silent_s >= min(_LOOK_S, limit_s):
+                has_looked = True
+                self._refuse_known_problem()
+            if self._errors.is_hopeless or silent_s >= limit_s:
+                raise self._failed(self._errors.as_text() or f"nothing came within {limit_s:g} s")
 
     def _heed(self, message: Message) -> None:
         """An event that is not a record: the end of the partition, or something that is wrong."""
@@ -118,32 +126,26 @@ class PartitionReader:
         if error.code() == codes._PARTITION_EOF:
             self._seen = max(self._seen, message.offset() or 0)
         elif not may_pass(error):
-            self._next = None
-            raise self._explained(error.str())
+            self._refuse_known_problem()
+            raise self._failed(error.str())
 
-    def _explained(self, told: str | None = None) -> HeadwaterError:
-        """Why records do not come, as far as the cluster can say."""
-        at, self._next = self._seen, None
+    def _refuse_known_problem(self) -> None:
+        """Fail with why records do not come, if the cluster knows: it is gone, or they are."""
         cluster = Cluster(self._connection)
         try:
             (first,) = cluster.earliest([self._split]).values()
             (last,) = cluster.latest([self._split]).values()
         except TopicsGone:
-            return gone(self._connection, [self._split.topic])
-        except SourceError as error:
-            return error
-        if at < first:
-            return lost(self._connection, self._split, at, first)
-        if at > last:
-            return gone_back(self._connection, self._split, at, last)
-        why = told or self._errors.as_text() or f"nothing came within {self._connection.timeout_s:g} s"
-        return self._connection.failed(
-            f"{self._split} at offset {at}: {why}", "see that the servers run, and start the job again"
-        )
+            raise gone(self._connection, [self._split.topic]) from None
+        if self._seen < first and not self._skips_lost:
+            raise lost(self._connection, self._split, self._seen, first)
+        if self._seen > last:
+            raise gone_back(self._connection, self._split, self._seen, last)
 
-    def _gone_back(self, offset: int) -> HeadwaterError:
-        at, self._next = self._seen, None
-        return gone_back(self._connection, self._split, at, offset)
+    def _failed(self, why: str) -> HeadwaterError:
+        return self._connection.failed(
+            f"{self._split} at offset {self._seen}: {why}", "see that the servers run, and start the job again"
+        )
 
 
 def lost(connection: Connection, split: Split, at: int, first: int) -> HeadwaterError:
