@@ -20,7 +20,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from headwater.connectors.contract import Guarantee, Sink, Staged
-from headwater.connectors.formats.json_text import json_line
+from headwater.connectors.formats.json_text import json_rows
 from headwater.connectors.partitions import Partitions
 from headwater.connectors.rolling import Held, Limits, concatenated
 from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
@@ -94,8 +94,8 @@ class FilesSink(Sink):
             pa_csv.write_csv(_flat(table), path)
         else:
             with path.open("w", encoding="utf-8") as out:
-                for row in table.to_pylist(maps_as_pydicts="strict"):
-                    out.write(json_line(row) + "\n")
+                for row in json_rows(table):
+                    out.write(row + "\n")
 
     def stage_all(self, table: pa.Table, path: Path, name: str) -> Iterator[tuple[Path, str, int]]:
         number, writing = 0, path.with_name(f"{path.stem}-writing{path.suffix}")

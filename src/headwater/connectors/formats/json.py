@@ -14,7 +14,7 @@ import pyarrow.json as pa_json
 
 from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
 from headwater.connectors.formats.json_exact import ExactJson
-from headwater.connectors.formats.json_text import json_line
+from headwater.connectors.formats.json_text import json_rows
 
 _ROW = re.compile(r"\.? in row \d+$")
 _NOT_FINITE = (b'"NaN"', b'Infinity"')
@@ -51,7 +51,7 @@ class JsonFormat(Format):
         return list(schema.names)
 
     def encode(self, table: pa.Table) -> Sequence[bytes]:
-        return [json_line(row).encode() for row in table.to_pylist(maps_as_pydicts="strict")]
+        return [row.encode() for row in json_rows(table)]
 
 
 def _by_arrow(objects: Sequence[bytes], schema: pa.Schema) -> pa.Table:

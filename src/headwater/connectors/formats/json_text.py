@@ -6,6 +6,22 @@ import base64
 import datetime as dt
 import json
 import math
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from headwater.rows import decode
+
+
+def json_rows(table: pa.Table) -> Iterator[str]:
+    """Each row as an object of its columns, as `json_line` writes it."""
+    columns = [
+        column.to_pylist(maps_as_pydicts="strict") if pa.types.is_nested(column.type) else decode(column)
+        for column in table.columns
+    ]
+    names = table.column_names
+    for values in zip(*columns, strict=True):
+        yield json_line(dict(zip(names, values, strict=True)))
 
 
 def json_line(value: object) -> str:
@@ -18,9 +34,9 @@ def json_line(value: object) -> str:
     '{"at": "2026-01-01", "ratio": "NaN", "by": {"1": "eA=="}}'
     """
     try:
-        return json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
+        return _ENCODER.encode(value)
     except (ValueError, TypeError):
-        return json.dumps(_strict(value), default=_plain, ensure_ascii=False, allow_nan=False)
+        return _ENCODER.encode(_strict(value))
 
 
 def _strict(value: object) -> object:
@@ -54,3 +70,6 @@ def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if isinstance(value, dt.date | dt.datetime) else str(value)
+
+
+_ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, allow_nan=False)

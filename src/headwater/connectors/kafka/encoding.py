@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headwater.connectors.formats import Format
-from headwater.connectors.formats.json_text import json_line, plain_text
+from headwater.connectors.formats.json_text import json_rows, plain_text
 from headwater.errors import GraphError, RowError, SchemaError
 from headwater.row_kinds import DELETE, ROW_KIND, UPDATE_BEFORE, Kinds, read_kinds
 from headwater.rows import decode, make_rows, row_class
@@ -106,8 +106,7 @@ class Encoding:
             return [None] * len(table)
         if len(self.key) == 1:
             return list(map(plain_text, _python(table, self.key[0])))
-        rows = table.select(list(self.key)).to_pylist(maps_as_pydicts="strict")
-        return [json_line(row).encode() for row in rows]
+        return [row.encode() for row in json_rows(table.select(list(self.key)))]
 
     def _partitions(self, table: pa.Table, step: str) -> list[int]:
         if self.partition is None:
@@ -128,7 +127,7 @@ def _halves(kinds: Kinds | None, count: int) -> pa.Array:
 
 
 def _python(table: pa.Table, column: str) -> list[Any]:
-    return table.column(column).to_pylist()  # type: ignore[no-any-return]
+    return decode(table.column(column))
 
 
 def _refuse_nulls(table: pa.Table, key: Sequence[str], step: str) -> None:
