@@ -29,6 +29,12 @@ class DeadLetters:
 
     table: pa.Table
 
+    @classmethod
+    def of(cls, source: Source, split: str, position: int, reason: str, value: bytes | None) -> DeadLetters:
+        """One such record."""
+        row = (source.describe(), split, position, reason, value)
+        return cls(pa.Table.from_arrays([[fact] for fact in row], schema=DEAD_LETTERS.schema.arrow))
+
 
 class Guarantee(Enum):
     """How often a row takes effect where it is published, whatever fails."""

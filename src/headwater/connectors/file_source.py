@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.connectors.contract import DEAD_LETTERS, DeadLetters, Positions, Source
+from headwater.connectors.contract import DeadLetters, Positions, Source
 from headwater.connectors.file_formats import READERS
 from headwater.connectors.ledger import FoundFile, Ledger
 from headwater.connectors.lookout import Lookout
@@ -154,7 +154,7 @@ class FilesSource(Source):
                         str(error),
                         "put the file back as it was, or set bad_records='dead_letters' to go on without it",
                     ) from error
-                yield self._dead_letter(split, number, file, str(error))
+                yield DeadLetters.of(self, split, number, str(error), os.fsencode(file.path))
 
     def _rows(self, file: FoundFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that is still the one that got the number."""
@@ -188,8 +188,3 @@ class FilesSource(Source):
             else:
                 columns.append(batch.column(field.name))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
-
-    def _dead_letter(self, split: str, number: int, file: FoundFile, reason: str) -> DeadLetters:
-        value = os.fsencode(file.path)
-        row = {"source": self.describe(), "split": split, "position": number, "reason": reason, "value": value}
-        return DeadLetters(pa.Table.from_pylist([row], DEAD_LETTERS.schema.arrow))

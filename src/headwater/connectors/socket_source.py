@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.connectors.contract import DEAD_LETTERS, DeadLetters, Positions, Source
+from headwater.connectors.contract import DeadLetters, Positions, Source
 from headwater.connectors.formats import Format, sifted
 from headwater.durations import Duration, duration_ms
 from headwater.errors import SourceError
@@ -97,8 +97,7 @@ class SocketSource(Source):
                 f"line {position} is no {self._format.name}: {reason}",
                 "set bad_records='dead_letters' to put such lines aside, or change the schema or the format",
             )
-        facts = {"source": self.describe(), "split": _SPLIT, "position": position, "reason": reason, "value": line}
-        return DeadLetters(pa.Table.from_pylist([facts], DEAD_LETTERS.schema.arrow))
+        return DeadLetters.of(self, _SPLIT, position, reason, line)
 
     def _lines(self) -> list[bytes]:
         """The lines that have come since; the last one, of a connection that was closed, needs no end."""

@@ -36,8 +36,7 @@ class Numbers(hw.connectors.Source):
             if i % 10:
                 yield pa.RecordBatch.from_pydict({"n": [i]})
             elif self.has_dead_letters:
-                row = {"source": "numbers", "split": split, "position": i, "reason": "it ends in 0", "value": b"%d" % i}
-                yield hw.connectors.DeadLetters(pa.Table.from_pylist([row], hw.DEAD_LETTERS.schema.arrow))
+                yield hw.connectors.DeadLetters.of(self, split, i, "it ends in 0", b"%d" % i)
 
     def published(self, positions: dict[str, int]) -> None:
         self.told.append(positions)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.connectors.contract import DEAD_LETTERS, DeadLetters, Positions, Source
+from headwater.connectors.contract import DeadLetters, Positions, Source
 from headwater.connectors.formats import Format
 from headwater.connectors.kafka.cluster import Cluster, Topic, TopicsGone
 from headwater.connectors.kafka.committing import Committer
@@ -199,14 +199,7 @@ class KafkaSource(Source):
                 f"the record at offset {record.offset()} of {split} is no {self._reading.format.name}: {reason}",
                 "set bad_records='dead_letters' to put such records aside, or change the schema or the format",
             )
-        row = {
-            "source": self.describe(),
-            "split": split,
-            "position": record.offset(),
-            "reason": reason,
-            "value": record.value(),
-        }
-        return DeadLetters(pa.Table.from_pylist([row], DEAD_LETTERS.schema.arrow))
+        return DeadLetters.of(self, split, record.offset(), reason, record.value())
 
     def _cluster(self) -> Cluster:
         if self._open.cluster is None:
