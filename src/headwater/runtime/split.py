@@ -58,6 +58,7 @@ class SplitHost:
             self._outlet.close()
 
     def _batches(self, start: int, end: int) -> Iterator[Batch | DeadLetters]:
+        """The rows of a range in chunks that depend on the range alone, however the source cuts its batches."""
         waiting: list[pa.RecordBatch] = []
         count = 0
         if start < end:
@@ -65,11 +66,14 @@ class SplitHost:
                 if isinstance(batch, DeadLetters):
                     yield batch
                     continue
-                waiting.append(batch)
-                count += len(batch)
-                if count >= _CHUNK_ROWS:
-                    yield self._timed(waiting)
-                    waiting, count = [], 0
+                rest = batch
+                while count + len(rest) >= _CHUNK_ROWS:
+                    room = _CHUNK_ROWS - count
+                    yield self._timed([*waiting, rest.slice(0, room)])
+                    rest, waiting, count = rest.slice(room), [], 0
+                if len(rest):
+                    waiting.append(rest)
+                    count += len(rest)
         if waiting:
             yield self._timed(waiting)
 
