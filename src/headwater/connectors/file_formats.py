@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from headwater.connectors.formats import JsonFormat, sifted
+from headwater.connectors.formats import JsonFormat, numbered_rows
 from headwater.errors import SchemaError
 from headwater.schema import Schema
 
@@ -51,17 +51,12 @@ def read_json(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def _decoded(lines: list[bytes], schema: pa.Schema, first: int) -> Iterator[pa.RecordBatch]:
     """The rows of some lines; `ValueError` names the first line that is none."""
     numbered = [(number, line) for number, line in enumerate(lines, first) if line.strip()]
-    for rows in sifted(numbered, lambda some: _json_rows(some, schema)) if numbered else ():
+    for rows in numbered_rows(numbered, JsonFormat(), schema):
         if isinstance(rows, pa.RecordBatch):
             yield rows
             continue
         (number, _), reason = rows
         raise ValueError(f"line {number}: {reason}")
-
-
-def _json_rows(lines: Sequence[tuple[int, bytes]], schema: pa.Schema) -> pa.RecordBatch:
-    (batch,) = JsonFormat().decode([line for _, line in lines], schema).combine_chunks().to_batches()
-    return batch
 
 
 def read_csv(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

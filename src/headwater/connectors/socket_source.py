@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from headwater.connectors.contract import DeadLetters, Positions, Source
-from headwater.connectors.formats import Format, sifted
+from headwater.connectors.formats import Format, numbered_rows
 from headwater.durations import Duration, duration_ms
 from headwater.errors import SourceError
 from headwater.eventlog import EventLog, Retention, Topic
@@ -68,10 +68,11 @@ class SocketSource(Source):
         return {_SPLIT: end}
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | DeadLetters]:
+        assert self._schema is not None, "a source is checked before it is read"
         for batch in self._topic().read(0, start, end):
             lines = list(enumerate(batch["line"].to_pylist(), start))
             start += len(lines)
-            for found in sifted(lines, self._decoded):
+            for found in numbered_rows(lines, self._format, self._schema):
                 if isinstance(found, tuple):
                     (position, line), reason = found
                     yield self._dead_letter(position, line, reason)
@@ -84,11 +85,6 @@ class SocketSource(Source):
     def _topic(self) -> Topic:
         assert self._received is not None, "a source is given a folder before it is read"
         return self._received
-
-    def _decoded(self, lines: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
-        assert self._schema is not None, "a source is checked before it is read"
-        table = self._format.decode([line for _, line in lines], self._schema)
-        return pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.columns], schema=self._schema)
 
     def _dead_letter(self, position: int, line: bytes, reason: str) -> DeadLetters:
         if not self.has_dead_letters:

@@ -7,7 +7,9 @@ import hmac
 import json
 from typing import TYPE_CHECKING, Any
 
-from headwater.connectors.formats import JsonFormat, Undecodable
+import pyarrow as pa
+
+from headwater.connectors.formats import JsonFormat, numbered_rows
 from headwater.errors import GraphError
 from headwater.eventlog import EventLog, Topic
 from headwater.eventlog.errors import LogArgument, LogError, LogWriteFailed, TopicMissing
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+Row = tuple[Any, bytes]
+"""What a row says, and its text."""
 _LINES = ("application/x-ndjson", "application/jsonl")
 _AGAIN_S = "1"
 """When a client that came too often may come again."""
@@ -91,12 +95,12 @@ class PushApp:
         self._waiting += 1
         try:
             topic = self._topic(request.path_params["topic"])
-            values = _values(await self._body(request), request.headers.get("content-type", "application/json"))
+            rows = _rows(await self._body(request), request.headers.get("content-type", "application/json"))
             key = request.query_params.get("key")
-            offsets = await asyncio.to_thread(self._appended, topic, values, key)
+            offsets = await asyncio.to_thread(self._appended, topic, rows, key)
         finally:
             self._waiting -= 1
-        return {"appended": len(values), "offsets": offsets}
+        return {"appended": len(rows), "offsets": offsets}
 
     async def _body(self, request: Request) -> bytes:
         body = bytearray()
@@ -118,18 +122,10 @@ class PushApp:
             self._topics[name] = topic
         return self._topics[name]
 
-    def _appended(self, topic: Topic, values: list[bytes], key: str | None) -> dict[str, list[int]]:
-        for number, value in enumerate(values, 1):
-            unknown = _names(value, number) - set(topic.schema.names)
-            if unknown:
-                known = Schema.of(topic.schema).ddl()
-                raise Refused(400, f"row {number} has {', '.join(sorted(unknown))}; the topic has '{known}'")
+    def _appended(self, topic: Topic, rows: list[Row], key: str | None) -> dict[str, list[int]]:
+        table = self._table(topic, rows)
         try:
-            rows = self._json.decode(values, topic.schema)
-        except Undecodable as error:
-            raise Refused(400, self._first_bad(topic, values) or str(error)) from None
-        try:
-            ranges = {0: topic.append(rows)} if key is None else topic.append_keyed(rows, by=key)
+            ranges = {0: topic.append(table)} if key is None else topic.append_keyed(table, by=key)
             topic.flush()
         except LogWriteFailed as error:
             raise Refused(507, str(error)) from None
@@ -137,38 +133,40 @@ class PushApp:
             raise Refused(400, str(error)) from None
         return {str(partition): list(offsets) for partition, offsets in ranges.items()}
 
-    def _first_bad(self, topic: Topic, values: list[bytes]) -> str | None:
-        for number, value in enumerate(values, 1):
-            try:
-                self._json.decode([value], topic.schema)
-            except Undecodable as error:
-                return f"row {number} does not fit '{Schema.of(topic.schema).ddl()}': {error}"
-        return None
+    def _table(self, topic: Topic, rows: list[Row]) -> pa.Table:
+        known = Schema.of(topic.schema).ddl()
+        for number, (members, _) in enumerate(rows, 1):
+            if not isinstance(members, dict):
+                raise Refused(400, f"row {number} is not an object")
+            if unknown := sorted(set(members) - set(topic.schema.names)):
+                raise Refused(400, f"row {number} has {', '.join(unknown)}; the topic has '{known}'")
+        batches = []
+        for found in numbered_rows(list(enumerate((text for _, text in rows), 1)), self._json, topic.schema):
+            if isinstance(found, tuple):
+                (number, _), reason = found
+                raise Refused(400, f"row {number} does not fit '{known}': {reason}")
+            batches.append(found)
+        return pa.Table.from_batches(batches, topic.schema)
 
 
-def _values(body: bytes, content_type: str) -> list[bytes]:
+def _rows(body: bytes, content_type: str) -> list[Row]:
     """The rows of a body: an object, an array of objects, or an object on each line."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind in _LINES:
-        return [line for line in body.splitlines() if line.strip()]
+        lines = [line for line in body.splitlines() if line.strip()]
+        return [(_loaded(line, f"row {number}"), line) for number, line in enumerate(lines, 1)]
     if kind != "application/json":
         known = ", ".join(("application/json", *_LINES))
         raise Refused(415, f"the content type is {kind}; send one of {known}")
-    try:
-        given = json.loads(body)
-    except ValueError as error:
-        raise Refused(400, f"the body is not JSON: {error}") from None
-    return [json.dumps(row).encode() for row in (given if isinstance(given, list) else [given])]
+    given = _loaded(body, "the body")
+    return [(row, json.dumps(row).encode()) for row in (given if isinstance(given, list) else [given])]
 
 
-def _names(value: bytes, number: int) -> set[str]:
+def _loaded(text: bytes, what: str) -> Any:
     try:
-        row = json.loads(value)
+        return json.loads(text)
     except ValueError as error:
-        raise Refused(400, f"row {number} is not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise Refused(400, f"row {number} is not an object")
-    return set(row)
+        raise Refused(400, f"{what} is not JSON: {error}") from None
 
 
 def _named(offsets: dict[int, int]) -> dict[str, int]:

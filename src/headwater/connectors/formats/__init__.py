@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from headwater.connectors.formats.avro import AvroFormat
-from headwater.connectors.formats.contract import Format, Undecodable, sifted
+from headwater.connectors.formats.contract import Format, Undecodable, numbered_rows, sifted
 from headwater.connectors.formats.csv import CsvFormat
 from headwater.connectors.formats.json import JsonFormat
 from headwater.connectors.formats.raw import RawFormat
 from headwater.errors import GraphError
 
-__all__ = ["AvroFormat", "CsvFormat", "Format", "JsonFormat", "RawFormat", "Undecodable", "format_of", "sifted"]
+__all__ = [
+    "AvroFormat",
+    "CsvFormat",
+    "Format",
+    "JsonFormat",
+    "RawFormat",
+    "Undecodable",
+    "format_of",
+    "numbered_rows",
+    "sifted",
+]
 
 _NAMED: dict[str, type[Format]] = {"json": JsonFormat, "csv": CsvFormat, "raw": RawFormat}
 

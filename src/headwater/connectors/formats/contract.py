@@ -62,6 +62,18 @@ def sifted(
         yield from sifted(records[middle:], decode)
 
 
+def numbered_rows(
+    values: Sequence[tuple[int, bytes]], of: Format, schema: pa.Schema
+) -> Iterator[pa.RecordBatch | tuple[tuple[int, bytes], str]]:
+    """Rows of values that have a number each and, in their places, those that cannot be decoded, with the reason."""
+
+    def decode(some: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
+        table = of.decode([value for _, value in some], schema)
+        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=schema)
+
+    return sifted(values, decode) if values else iter(())
+
+
 def refuse_types(schema: pa.Schema, is_read: Callable[[pa.DataType], bool], step: str, name: str) -> None:
     """Refuse columns whose type a format cannot read."""
     for field in schema:
