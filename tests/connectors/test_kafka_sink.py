@@ -15,14 +15,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests.connectors.published import Published
 from tests.parts.kafka import USER, KafkaBroker
 from tests.parts.waiting import until
 
 import headwater as hw
-from headwater.connectors.contract import Staged
 from headwater.connectors.kafka.sink import KafkaSink
 from headwater.testing.conformance import check_sink
 
@@ -36,30 +35,6 @@ def topic(kafka: KafkaBroker) -> str:
     name = f"t-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(name)
     return name
-
-
-class Published:
-    """A sink that is opened and given epochs as an engine does it."""
-
-    def __init__(self, sink: KafkaSink, schema: str, folder: Path) -> None:
-        self.sink, self.schema = sink, hw.Schema.of(schema)
-        self._folder = folder
-
-    def open(self, job: str = "a", *, after: tuple[str, int] | None = None) -> Published:
-        if after is not None:
-            self.sink.take_over("out", job, *after)
-        self.sink.open("out", job, self.schema, resumed=True)
-        return self
-
-    def publish(self, epoch: int, *files: list[Any]) -> None:
-        staged = []
-        for number, rows in enumerate(files):
-            columns = list(zip(*rows, strict=True))
-            arrays = [pa.array(values, field.type) for values, field in zip(columns, self.schema.arrow, strict=True)]
-            path = self._folder / f"{epoch:010d}-out-{number}-{uuid.uuid4().hex}.arrow"
-            self.sink.stage(pa.table(arrays, schema=self.schema.arrow), path)
-            staged.append(Staged("out", str(path), path.name, len(rows), path.stat().st_size))
-        self.sink.publish(epoch, staged)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 import pytest
+from tests.connectors.published import Published
 from tests.parts.postgres import PostgresServer
 from tests.parts.waiting import until
 
@@ -32,30 +32,6 @@ def fresh(postgres: PostgresServer) -> Iterator[PostgresServer]:
     postgres.run("drop schema if exists t cascade", "create schema t", "alter role headwater set search_path = t")
     yield postgres
     postgres.run("drop schema t cascade", "alter role headwater reset search_path")
-
-
-class Published:
-    """A sink that is opened and given epochs as an engine does it."""
-
-    def __init__(self, sink: PostgresSink, schema: hw.Schema, folder: Path, uid: str = "out") -> None:
-        self.sink, self.schema, self.uid = sink, schema, uid
-        self._folder = folder
-
-    def open(self, job: str = "a", *, after: tuple[str, int] | None = None, resumed: bool = True) -> Published:
-        if after is not None:
-            self.sink.take_over(self.uid, job, *after)
-        self.sink.open(self.uid, job, self.schema, resumed=resumed)
-        return self
-
-    def publish(self, epoch: int, *files: list[Any]) -> None:
-        staged = []
-        for number, rows in enumerate(files):
-            columns = list(zip(*rows, strict=True))
-            arrays = [pa.array(values, field.type) for values, field in zip(columns, self.schema.arrow, strict=True)]
-            path = self._folder / f"{epoch:010d}-{self.uid}-{number}-{len(list(self._folder.iterdir()))}.arrow"
-            self.sink.stage(pa.table(arrays, schema=self.schema.arrow), path)
-            staged.append(Staged(self.uid, str(path), path.name, len(rows), path.stat().st_size))
-        self.sink.publish(epoch, staged)
 
 
 @pytest.fixture
