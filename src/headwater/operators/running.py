@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from headwater.batch import Batch
-from headwater.descriptors import ValueState, state_of_type
 from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.grouping import group
 from headwater.operators.keys import key_arrays, keys_of
-from headwater.rows import Row, decode, encode_rows, make_rows, row_class
+from headwater.rows import Row
+from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
-from headwater.state.handles import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.columns import Places
+from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 
 class RunningOperator(Step):
-    """Runs one `agg` without windows on one subtask. Rows are aggregated by columns; only keys are looked up one by one."""
+    """Runs one `agg` without windows on one subtask: rows and what is kept of keys both go by columns."""
 
     needs_order = True
 
     def __init__(self, node: RunningNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
-        self._node, self._step = node, step
+        self._node = node
         self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
-        fields = self._aggregation.fields
-        self._accumulators = pa.schema(fields)
-        self._row = row_class(tuple(f"f{place}" for place in range(len(fields))))
-        dtype = pa.struct([pa.field(f"f{place}", field.type) for place, field in enumerate(fields)])
-        self._cursor = Cursor()
-        self._entries, self._tables = open_states(
-            [state_of_type(ValueState("kept", "boolean"), dtype)], step, node.key.type, self._cursor, backend=backend
-        )
-        self._kept: Any = self._tables["kept"]
+        self._schema = pa.schema(self._aggregation.fields)
+        self._kept = open_accumulators("kept", self._schema, step, node.key.type, backend=backend)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         groups = group(key_arrays(batch, self._node.key), len(batch))
         firsts = batch.take(groups.first)
-        keys = list(keys_of(firsts, self._node.key))
-        partial = self._aggregation.partial(batch.table, groups.codes, len(groups))
-        merged = self._merged(keys, partial)
-        for key, row in zip(keys, make_rows(self._row, [decode(column) for column in merged.columns]), strict=True):
-            self._cursor.entry = self._entries.entry(key)
-            self._kept.set(row)
+        came = self._aggregation.partial(batch.table, groups.codes, len(groups)).cast(self._schema)
+
+        def fold(places: Places, before: pa.Table) -> pa.Table:
+            if not len(before):
+                return came
+            codes = np.concatenate([places, np.arange(len(groups), dtype=np.int64)])
+            return self._aggregation.merge(pa.concat_tables([before, came]), codes, len(groups))
+
+        merged = self._kept.update(list(keys_of(firsts, self._node.key)), fold)
         last = np.empty(len(groups), np.int64)
         last[groups.codes] = np.arange(len(batch))
         shown = key_arrays(firsts, self._node.key)
@@ -55,20 +49,5 @@ class RunningOperator(Step):
         order = np.argsort(last, kind="stable")
         emit(None, Batch(table, batch.timestamps[last]).take(order))
 
-    def _merged(self, keys: list[Any], partial: pa.Table) -> pa.Table:
-        """What was kept of each key, with what came."""
-        places, rows = [], []
-        for place, key in enumerate(keys):
-            self._cursor.entry = self._entries.entry(key)
-            if (kept := self._kept.get()) is not None:
-                places.append(place)
-                rows.append(tuple(kept))
-        if not rows:
-            return partial
-        before = encode_rows(rows, self._accumulators, self._step)
-        together = pa.concat_tables([before, partial.cast(self._accumulators)])
-        codes = np.concatenate([np.array(places, np.int64), np.arange(len(keys), dtype=np.int64)])
-        return self._aggregation.merge(together, codes, len(keys))
-
     def tables(self) -> dict[str, StateTable]:
-        return self._tables
+        return {"kept": self._kept.table}

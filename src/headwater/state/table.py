@@ -86,6 +86,12 @@ class KeyedLayout:
         arrays = [encode(values, field, where) for values, field in zip(columns, self._fields, strict=True)]
         return pa.Table.from_arrays([pa.array(ops, pa.int8()), key, *arrays], schema=self.schema)
 
+    def puts_of(self, keys: Sequence[Any], fields: Sequence[pa.Array]) -> pa.Table:
+        """Puts of keys whose value is a struct of these fields."""
+        value = pa.StructArray.from_arrays(fields, fields=list(self._fields[0].type))
+        ops = pa.array(np.full(len(keys), PUT, np.int8))
+        return pa.Table.from_arrays([ops, encode(keys, self._key, self._where), value], schema=self.schema)
+
     def sorted_keys(self, keys: Iterable[Any]) -> list[Any]:
         """Keys in the order in which a dump has them."""
         keys = list(keys)

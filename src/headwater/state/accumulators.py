@@ -1,0 +1,150 @@
+"""Accumulators by key, for steps that aggregate whole columns: what is kept is held by columns too.
+
+A key has a place in every column. In memory a column of numbers is an array, so that a batch reads and writes the places of
+its keys at once; a dictionary knows the places. On disk an accumulator is a value like that of any state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.descriptors import ValueState, state_of_type
+from headwater.rows import decode, encode_rows, make_rows, row_class
+from headwater.state.backend import StateBackend
+from headwater.state.columns import Column, Places, column_of
+from headwater.state.handles import open_states
+from headwater.state.memory import MEMORY, Cursor, MemoryBackend
+from headwater.state.spread import Spread
+from headwater.state.table import KeyedLayout, StateTable, sorted_by_key
+
+Fold = Callable[[Places, pa.Table], pa.Table]
+"""Gets which of the keys have accumulators, and these; gives the accumulators that all of them are to have."""
+
+
+class Accumulators(Protocol):
+    """One row of accumulators for each key."""
+
+    def update(self, keys: Sequence[Any], fold: Fold) -> pa.Table:
+        """Set the accumulators of keys, each of which is there once, to what `fold` makes of those kept; gives them."""
+
+    @property
+    def table(self) -> StateTable:
+        """What the changelog gets."""
+
+
+def open_accumulators(
+    name: str, schema: pa.Schema, step: str, key: pa.DataType, *, backend: StateBackend = MEMORY
+) -> Accumulators:
+    """The accumulators of a step, under the name of a state."""
+    value = pa.struct([pa.field(f"f{place}", field.type) for place, field in enumerate(schema)])
+    declaration = state_of_type(ValueState(name, "boolean"), value)
+    if not isinstance(backend, MemoryBackend):
+        return _KeptAsValues(declaration, schema, step, key, backend)
+    return _KeptByColumns(KeyedLayout(step, name, key, declaration.columns()), schema)
+
+
+class _KeptByColumns:
+    """Accumulators in memory, and their table."""
+
+    def __init__(self, layout: KeyedLayout, schema: pa.Schema) -> None:
+        self._layout, self._schema = layout, schema
+        self.clear_all()
+
+    @property
+    def table(self) -> StateTable:
+        return self
+
+    @property
+    def spread(self) -> Spread:
+        return self._layout.spread
+
+    def clear_all(self) -> None:
+        self._places: dict[Any, int] = {}
+        self._keys: list[Any] = []
+        """The key of each place."""
+        self._columns: list[Column] = [column_of(field.type) for field in self._schema]
+        self._written: list[Places] = []
+        """The places written since the last delta; some of them again."""
+
+    def update(self, keys: Sequence[Any], fold: Fold) -> pa.Table:
+        places = np.fromiter(map(self._places.get, keys, repeat(-1)), np.int64, len(keys))
+        is_kept = places >= 0
+        kept = [column.take(places[is_kept]) for column in self._columns]
+        now = fold(np.flatnonzero(is_kept), pa.Table.from_arrays(kept, schema=self._schema))
+        new = np.flatnonzero(~is_kept)
+        places[new] = np.arange(len(self._keys), len(self._keys) + len(new))
+        self._add_keys([keys[at] for at in new.tolist()])
+        self._put(places, now.columns)
+        self._written.append(places)
+        return now
+
+    def _add_keys(self, keys: Sequence[Any]) -> None:
+        self._places.update(zip(keys, range(len(self._keys), len(self._keys) + len(keys)), strict=True))
+        self._keys += keys
+
+    def _put(self, places: Places, columns: Sequence[pa.ChunkedArray]) -> None:
+        for column, values in zip(self._columns, columns, strict=True):
+            column.put(places, values.combine_chunks())
+
+    def changes(self) -> pa.Table | None:
+        if not self._written:
+            return None
+        written = np.concatenate(self._written)
+        _, first = np.unique(written, return_index=True)
+        self.forget_changes()
+        return self._rows(written[np.sort(first)])  # not in the order of places, which is another in a copy rebuilt
+
+    def forget_changes(self) -> None:
+        self._written = []
+
+    def dump(self) -> pa.Table:
+        return sorted_by_key(self._rows(np.arange(len(self._keys))))
+
+    def _rows(self, places: Places) -> pa.Table:
+        keys = list(map(self._keys.__getitem__, places.tolist()))
+        return self._layout.puts_of(keys, [column.take(places) for column in self._columns])
+
+    def apply(self, changes: pa.Table) -> None:
+        keys = decode(changes["key"])
+        self._add_keys(list(dict.fromkeys(key for key in keys if key not in self._places)))
+        places = np.fromiter(map(self._places.__getitem__, keys), np.int64, len(keys))
+        self._put(places, changes.column("value").flatten())
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class _KeptAsValues:
+    """Accumulators in a backend's table of entries, where each is the value of a state."""
+
+    def __init__(
+        self, declaration: ValueState, schema: pa.Schema, step: str, key: pa.DataType, backend: StateBackend
+    ) -> None:
+        self._schema, self._step = schema, step
+        self._row = row_class(tuple(field.name for field in declaration.type))
+        self._cursor = Cursor()
+        self._entries, handles = open_states([declaration], step, key, self._cursor, backend=backend)
+        self._handle: Any = handles[declaration.name]
+
+    @property
+    def table(self) -> StateTable:
+        handle: StateTable = self._handle
+        return handle
+
+    def update(self, keys: Sequence[Any], fold: Fold) -> pa.Table:
+        places, rows = [], []
+        for place, key in enumerate(keys):
+            self._cursor.entry = self._entries.entry(key)
+            if (kept := self._handle.get()) is not None:
+                places.append(place)
+                rows.append(tuple(kept))
+        now = fold(np.array(places, np.int64), encode_rows(rows, self._schema, self._step))
+        for key, row in zip(keys, make_rows(self._row, [decode(column) for column in now.columns]), strict=True):
+            self._cursor.entry = self._entries.entry(key)
+            self._handle.set(row)
+        return now

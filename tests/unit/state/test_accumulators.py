@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headwater.schema import parse_type
+from headwater.state.accumulators import Accumulators, open_accumulators
+from headwater.state.backend import StateBackend
+from headwater.state.columns import Places
+from headwater.state.memory import MEMORY
+
+SCHEMA = pa.schema([("n.count", pa.int64()), ("last.value", pa.string())])
+
+
+def opened(backend: StateBackend, key: str = "string") -> Accumulators:
+    return open_accumulators("kept", SCHEMA, "step", parse_type(key), backend=backend)
+
+
+def add(kept: Accumulators, keys: Sequence[Any], n: int, last: str | None) -> list[Any]:
+    """Add n to each key; gives what was kept of each before."""
+    before: list[Any] = [None] * len(keys)
+
+    def fold(places: Places, table: pa.Table) -> pa.Table:
+        assert table.schema == SCHEMA
+        for place, row in zip(places.tolist(), table.to_pylist(), strict=True):
+            before[place] = (row["n.count"], row["last.value"])
+        counts = [n + (found[0] if found else 0) for found in before]
+        return pa.table({"n.count": counts, "last.value": pa.array([last] * len(keys), pa.string())})
+
+    now = kept.update(keys, fold)
+    assert now["last.value"].to_pylist() == [last] * len(keys)
+    return before
+
+
+def test_each_key_has_its_accumulators(backend: StateBackend) -> None:
+    kept = opened(backend)
+    assert add(kept, ["a", "b"], 1, "x") == [None, None]
+    assert add(kept, ["c", "b"], 2, None) == [None, (1, "x")]
+    assert add(kept, ["a", "b", "c"], 0, "z") == [(1, "x"), (3, None), (2, None)]
+
+
+def test_a_delta_has_each_key_once_in_the_order_of_its_first_write(backend: StateBackend) -> None:
+    kept = opened(backend)
+    assert kept.table.changes() is None
+    add(kept, ["c", "a"], 1, "x")
+    add(kept, ["b", "a"], 1, "y")
+    changes = kept.table.changes()
+    assert changes is not None
+    assert changes.column("key").to_pylist() == ["c", "a", "b"]
+    assert changes.column("value").to_pylist() == [{"f0": n, "f1": s} for n, s in ((1, "x"), (2, "y"), (1, "y"))]
+    assert kept.table.changes() is None
+    add(kept, ["a"], 1, None)
+    changes = kept.table.changes()
+    assert changes is not None
+    assert changes.column("value").to_pylist() == [{"f0": 3, "f1": None}]
+    assert len(kept.table) == 3
+
+
+def test_a_copy_rebuilt_goes_on_with_the_same_bytes(backend: StateBackend) -> None:
+    kept, copy, from_dump = opened(backend), opened(MEMORY), opened(MEMORY)
+    for keys in (["d", "b"], ["a", "b", None], ["c"]):
+        add(kept, keys, 1, "x")
+        changes = kept.table.changes()
+        assert changes is not None
+        copy.table.apply(changes)
+    from_dump.table.apply(kept.table.dump())
+    assert from_dump.table.changes() is None
+    for other in (copy, from_dump):
+        assert other.table.dump().equals(kept.table.dump())
+    add(kept, ["c", "a", "new"], 5, "y")
+    changes = kept.table.changes()
+    for other in (copy, from_dump):
+        add(other, ["c", "a", "new"], 5, "y")
+        found = other.table.changes()
+        assert found is not None
+        assert found.equals(changes)
+
+
+def test_a_dump_is_in_the_order_of_keys(backend: StateBackend) -> None:
+    kept = opened(backend)
+    add(kept, ["b", None, "a"], 1, "x")
+    dump = kept.table.dump()
+    assert dump.column("key").to_pylist() == ["a", "b", None]
+    assert set(dump.column("op").to_pylist()) == {0}
+
+
+@pytest.mark.parametrize("keys", [[(1, "a"), (1, None), (2, "a")]])
+def test_keys_of_several_columns(backend: StateBackend, keys: list[Any]) -> None:
+    kept = opened(backend, "struct<x: bigint, y: string>")
+    add(kept, keys, 1, "x")
+    assert add(kept, keys, 1, "x") == [(1, "x")] * 3
+    other = opened(MEMORY, "struct<x: bigint, y: string>")
+    other.table.apply(kept.table.dump())
+    assert add(other, keys[::-1], 1, "x") == [(2, "x")] * 3
+
+
+def test_all_is_forgotten(backend: StateBackend) -> None:
+    kept = opened(backend)
+    add(kept, ["a"], 1, "x")
+    kept.table.forget_changes()
+    assert kept.table.changes() is None
+    kept.table.clear_all()
+    assert len(kept.table.dump()) == 0
+    assert add(kept, ["a"], 1, "x") == [None]
