@@ -20,6 +20,8 @@ import pyspark
 _PROJECT = Path(__file__).parents[2]
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """A JVM that lives a minute had better compile quickly than well."""
+_SPARK = "org.apache.spark.deploy.SparkSubmit"
+"""The class that Spark's JVM runs."""
 
 
 class Driver:
@@ -55,8 +57,8 @@ class Driver:
         return code
 
     def jvms(self) -> list[int]:
-        """Spark's own JVM, once there is one."""
-        return [p.pid for p in _children(self._process.pid) if _name(p) == "java"]
+        """Spark's own JVM, once there is one; the `java` that is asked for its version before it does not count."""
+        return [p.pid for p in _children(self._process.pid) if _name(p) == "java" and _SPARK in _arguments(p)]
 
     def executors(self) -> list[int]:
         """The executors' JVMs."""
@@ -126,6 +128,13 @@ def _name(process: psutil.Process) -> str:
         return process.name()
     except psutil.NoSuchProcess:
         return ""
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _environment(folder: Path) -> dict[str, str]:
