@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     try:
         broker_jars()
     except MavenUnreachable as error:
-        config.stash[LEFT_OUT] = f"{len(with_kafka)} tests need a Kafka broker and are left out: {error}"
+        files = Counter(item.nodeid.partition("::")[0] for item in with_kafka)
+        which = "".join(f"\n  {file} ({count})" for file, count in files.items())
+        config.stash[LEFT_OUT] = f"{len(with_kafka)} tests need a Kafka broker and are left out: {error}{which}"
         config.hook.pytest_deselected(items=with_kafka)
         items[:] = [item for item in items if item not in with_kafka]
 
