@@ -12,9 +12,12 @@ import pyarrow as pa
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
 from headwater.connectors.dataframes import DeltaSink
-from headwater.connectors.file_formats import READERS, carried, schema_of
-from headwater.connectors.file_source import FilesSource
-from headwater.connectors.files import FilesSink
+from headwater.connectors.files.formats import READERS, carried, schema_of
+from headwater.connectors.files.lookout import Lookout
+from headwater.connectors.files.partitions import Partitions
+from headwater.connectors.files.rolling import Limits
+from headwater.connectors.files.sink import FilesSink
+from headwater.connectors.files.source import FilesSource
 from headwater.connectors.formats import AvroFormat, Format, format_of
 from headwater.connectors.generator import GeneratorSource
 from headwater.connectors.kafka.connection import Connection
@@ -24,12 +27,9 @@ from headwater.connectors.kafka.sink import KafkaSink
 from headwater.connectors.kafka.source import KafkaSource, Reading, Topics
 from headwater.connectors.kafka.start import Start, StartLike
 from headwater.connectors.log import LogSource
-from headwater.connectors.lookout import Lookout
 from headwater.connectors.memory import MemorySink
-from headwater.connectors.partitions import Partitions
 from headwater.connectors.postgres import PostgresSink, PostgresTable
 from headwater.connectors.postgres.sink import RETRY
-from headwater.connectors.rolling import Limits
 from headwater.connectors.socket_source import SocketSource
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError

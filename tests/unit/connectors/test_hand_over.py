@@ -11,7 +11,7 @@ import pytest
 
 import headwater as hw
 from headwater.connectors.contract import Staged
-from headwater.connectors.files import FilesSink
+from headwater.connectors.files.sink import FilesSink
 from headwater.durable import one_at_a_time
 
 N = hw.Schema.of("n long")

@@ -132,7 +132,7 @@ def test_without_watching_the_input_is_what_was_there_at_the_first_start(tmp_pat
 
 
 def test_each_line_of_the_ledger_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from headwater.connectors.ledger import Ledger
+    from headwater.connectors.files.ledger import Ledger
 
     lines: list[bytes] = []
     line_of = Ledger._line

@@ -17,8 +17,8 @@ import pytest
 from tests.parts.halves import run_epochs
 
 import headwater as hw
-from headwater.connectors import rolling
 from headwater.connectors.contract import Staged
+from headwater.connectors.files import rolling
 
 FORMATS = ["parquet", "json", "csv"]
 

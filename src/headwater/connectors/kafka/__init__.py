@@ -1,1 +1,1 @@
-"""Kafka: records in, with Confluent's client over librdkafka."""
+"""Kafka: records in, and epochs of records out, with Confluent's client over librdkafka."""

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.contract import DeadLetters, Positions, Source
-from headwater.connectors.file_formats import READERS
-from headwater.connectors.ledger import FoundFile, Ledger
-from headwater.connectors.lookout import Lookout
+from headwater.connectors.files.formats import READERS
+from headwater.connectors.files.ledger import FoundFile, Ledger
+from headwater.connectors.files.lookout import Lookout
 from headwater.durable import one_at_a_time
 from headwater.errors import GraphError, SourceError
 from headwater.schema import Schema

@@ -20,9 +20,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from headwater.connectors.contract import Guarantee, Sink, Staged
+from headwater.connectors.files.partitions import Partitions
+from headwater.connectors.files.rolling import Held, Limits, concatenated
 from headwater.connectors.formats.json_text import json_rows
-from headwater.connectors.partitions import Partitions
-from headwater.connectors.rolling import Held, Limits, concatenated
 from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
 from headwater.errors import GraphError, PublishError
 from headwater.schema import Schema

@@ -9,7 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from headwater.connectors.ledger import FoundFile
+from headwater.connectors.files.ledger import FoundFile
 from headwater.errors import GraphError
 
 _HIDDEN = ("_", ".")
