@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from tests.connectors.published import Published
 from tests.parts.kafka import USER, KafkaBroker
+from tests.parts.topics import messages
 from tests.parts.waiting import until
 
 import headwater as hw
@@ -53,28 +53,8 @@ def made(kafka: KafkaBroker, topic: str, tmp_path: Path) -> Iterator[Callable[..
         sink.close()
 
 
-def messages(kafka: KafkaBroker, topic: str, isolation: str = "read_committed") -> list[Any]:
-    """All records of a topic, partition by partition, as they are for those who read what is committed."""
-    settings = {"bootstrap.servers": kafka.servers, "group.id": uuid.uuid4().hex, "enable.partition.eof": True}
-    consumer = Consumer({**settings, "isolation.level": isolation, "auto.offset.reset": "earliest"})
-    try:
-        partitions = consumer.list_topics(topic, 20).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        found, open_ends = [], len(partitions)
-        while open_ends:
-            message = consumer.poll(20)
-            assert message is not None, "the topic cannot be read to its end"
-            if message.error() is None:
-                found.append(message)
-            else:
-                open_ends -= 1
-    finally:
-        consumer.close()
-    return sorted(found, key=lambda message: (message.partition(), message.offset()))
-
-
 def values(kafka: KafkaBroker, topic: str) -> list[Any]:
-    return [message.value() and json.loads(message.value()) for message in messages(kafka, topic)]
+    return [message.value() and json.loads(message.value()) for message in messages(kafka.servers, topic)]
 
 
 def numbers(kafka: KafkaBroker, topic: str) -> list[int]:
@@ -106,7 +86,7 @@ def test_a_job_sends_its_rows(kafka: KafkaBroker, topic: str) -> None:
     orders.sink(hw.connectors.kafka_sink(topic, kafka.servers, key="user"), name="orders")
     assert [str(path.guarantee) for path in env.guarantees()] == ["exactly-once"]
     env.run()
-    found = [(m.key(), m.value().decode()) for m in messages(kafka, topic)]
+    found = [(m.key(), m.value().decode()) for m in messages(kafka.servers, topic)]
     assert found == [
         (b"ann", '{"user": "ann", "amount": 1.5}'),
         (b"bob", '{"user": "bob", "amount": null}'),
@@ -166,7 +146,7 @@ def test_a_process_that_dies_around_the_commit(
     out.publish(1, [(1,), (2,)])
     out.publish(2, [(3,)])
     assert numbers(kafka, topic) == [0, 1, 2, 3]
-    sent = [json.loads(m.value())["n"] for m in messages(kafka, topic, "read_uncommitted")]
+    sent = [json.loads(m.value())["n"] for m in messages(kafka.servers, topic, "read_uncommitted")]
     assert sent == ([0, 1, 2, 1, 2, 3] if when == "before" else [0, 1, 2, 3])
 
 
@@ -300,7 +280,7 @@ def test_rows_of_a_key_are_in_one_partition_and_in_order(
         out.publish(epoch, *files)
     places: dict[bytes, set[int]] = {}
     order: dict[bytes, list[int]] = {}
-    for message in messages(kafka, f"{topic}-wide"):
+    for message in messages(kafka.servers, f"{topic}-wide"):
         places.setdefault(message.key(), set()).add(message.partition())
         order.setdefault(message.key(), []).append(json.loads(message.value())["n"])
     assert [len(found) for found in places.values()] == [1] * 10
@@ -324,12 +304,12 @@ def test_keys_of_one_column(
     kafka: KafkaBroker, topic: str, made: Callable[..., Published], dtype: str, keys: dict[Any, bytes | None]
 ) -> None:
     made(f"k {dtype}", key="k").open().publish(0, [(value,) for value in keys])
-    assert [message.key() for message in messages(kafka, topic)] == list(keys.values())
+    assert [message.key() for message in messages(kafka.servers, topic)] == list(keys.values())
 
 
 def test_keys_of_several_columns_are_json(kafka: KafkaBroker, topic: str, made: Callable[..., Published]) -> None:
     made("a long, b string, c long", key=["b", "a"]).open().publish(0, [(1, "x", 2), (1, None, 2)])
-    keys = [message.key() for message in messages(kafka, topic)]
+    keys = [message.key() for message in messages(kafka.servers, topic)]
     assert keys == [b'{"b": "x", "a": 1}', b'{"b": null, "a": 1}']
 
 
@@ -341,7 +321,7 @@ def test_headers_and_partitions_come_from_columns_or_a_function(
     made("id string, n int", partition="n", **settings).open().publish(0, [("a", 2), (None, 1)])
     by_row = made("id string, n int", partition=lambda row: row.n % 3, **settings).open("b")
     by_row.publish(0, [("b", 3), ("c", 5)])
-    found = [(m.partition(), m.headers()) for m in messages(kafka, f"{topic}-wide")]
+    found = [(m.partition(), m.headers()) for m in messages(kafka.servers, f"{topic}-wide")]
     assert found == [
         (0, [("trace", b"b"), ("size", b"3")]),
         (1, [("trace", None), ("size", b"1")]),
@@ -358,7 +338,7 @@ def test_a_changelog_gives_values_and_tombstones(
     out = made(CHANGES, mode="upsert", key="id").open()
     out.publish(0, [(1, "a", "+I"), (2, "b", "+I")])
     out.publish(1, [(1, "a", "-U"), (1, "A", "+U")], [(2, "b", "-D"), (3, "c", "-U"), (4, "c", "+U")])
-    found = [(m.key(), m.value() and json.loads(m.value())) for m in messages(kafka, topic)]
+    found = [(m.key(), m.value() and json.loads(m.value())) for m in messages(kafka.servers, topic)]
     assert found == [
         (b"1", {"id": 1, "name": "a"}),
         (b"2", {"id": 2, "name": "b"}),
@@ -377,7 +357,7 @@ def test_values_in_other_formats(kafka: KafkaBroker, topic: str, made: Callable[
     fields = [{"name": "n", "type": "long"}, {"name": "s", "type": ["null", "string"]}]
     avro = hw.connectors.avro({"type": "record", "name": "row", "fields": fields})
     made("n long, s string", format=avro).open("avro").publish(0, [(1, "x")])
-    assert [message.value() for message in messages(kafka, topic)] == [
+    assert [message.value() for message in messages(kafka.servers, topic)] == [
         b'"x""y,\n",1,2026-01-01 00:00:00.000000Z',
         b",,",
         b'"",2,',

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import psycopg
-from confluent_kafka import Consumer, TopicPartition
 from tests.chaos.ends.events import Events
+from tests.parts.topics import messages
 
-_SILENCE_S = 30
-"""How long a consumer waits for the next record before it gives up."""
+_CONNECT_S = 30
 Window = tuple[tuple[str, int], tuple[int, int]]
 """A user and the end of a window in ms; how many orders there were and their sum."""
 
@@ -42,31 +41,11 @@ def wrong(servers: str, database: str, events: Events) -> dict[str, list[str]]:
 
 def _read_committed(servers: str, topic: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Key and value of every record that a `read_committed` consumer sees, in the order of each partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "truth",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    try:
-        for partition in sorted(consumer.list_topics(topic, timeout=_SILENCE_S).topics[topic].partitions):
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            while True:
-                message = consumer.poll(_SILENCE_S)
-                if message is None:
-                    raise TimeoutError(f"{topic}-{partition} is silent")
-                if message.error():
-                    break  # the end of the partition
-                yield message.key().decode(), json.loads(message.value())
-    finally:
-        consumer.close()
+    return ((message.key().decode(), json.loads(message.value())) for message in messages(servers, topic))
 
 
 def _rows(database: str, query: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(database, connect_timeout=_SILENCE_S) as connection:
+    with psycopg.connect(database, connect_timeout=_CONNECT_S) as connection:
         return connection.execute(query).fetchall()
 
 
