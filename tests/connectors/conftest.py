@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,3 +21,11 @@ def kafka(kafka_jars: None) -> Iterator[KafkaBroker]:
         yield broker
     finally:
         broker.remove()
+
+
+@pytest.fixture
+def topic(kafka: KafkaBroker, request: pytest.FixtureRequest) -> str:
+    """A topic of the test's own, of as many partitions as it asks for."""
+    name = f"orders-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(name, getattr(request, "param", 1))
+    return name

@@ -9,7 +9,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.connectors.published import Published
-from tests.parts.kafka import USER, KafkaBroker
+from tests.parts.kafka import KafkaBroker, login
 from tests.parts.topics import messages
 from tests.parts.waiting import until
 
@@ -27,14 +26,6 @@ from headwater.testing.conformance import check_sink
 
 NUMBERS = "n long"
 CHANGES = "id long, name string, row_kind string"
-
-
-@pytest.fixture
-def topic(kafka: KafkaBroker) -> str:
-    """A topic of the test's own, with one partition."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    kafka.create_topic(name)
-    return name
 
 
 @pytest.fixture
@@ -65,8 +56,7 @@ def numbers(kafka: KafkaBroker, topic: str) -> list[int]:
 def test_it_keeps_the_contract(
     kafka: KafkaBroker, topic: str, made: Callable[..., Published], tmp_path: Path, delivery: str
 ) -> None:
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
-    options = {**login, "sasl.password": kafka.password}
+    options = login(kafka.password)
     check_sink(
         lambda: made(servers=kafka.sasl_servers, options=options, delivery=delivery).sink,
         "n long, name string",
@@ -448,8 +438,7 @@ def test_a_broker_that_goes_away_is_waited_for_within_limits(
 
 
 def test_a_wrong_password_is_told_and_not_shown(kafka: KafkaBroker, made: Callable[..., Published]) -> None:
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
-    out = made(servers=kafka.sasl_servers, options={**login, "sasl.password": "hunter2"})
+    out = made(servers=kafka.sasl_servers, options=login("hunter2"))
     with pytest.raises(hw.PublishError, match="uthentication failed") as refused:
         out.open()
     assert "hunter2" not in str(refused.value)
@@ -458,11 +447,10 @@ def test_a_wrong_password_is_told_and_not_shown(kafka: KafkaBroker, made: Callab
 def test_secrets_come_from_the_environment_and_are_neither_shown_nor_sent_to_tasks(
     kafka: KafkaBroker, topic: str, made: Callable[..., Published], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
-    out = made(servers=kafka.sasl_servers, options={**login, "sasl.password": "env:KAFKA_PASSWORD"})
+    out = made(servers=kafka.sasl_servers, options=login("env:KAFKA_PASSWORD"))
     monkeypatch.setenv("KAFKA_PASSWORD", kafka.password)
     out.open().publish(0, [(1,)])
-    given = made(servers=kafka.sasl_servers, options={**login, "sasl.password": kafka.password}).sink
+    given = made(servers=kafka.sasl_servers, options=login(kafka.password)).sink
     assert given.describe() == f"Kafka topic {topic} at {kafka.sasl_servers}, exactly-once"
     assert not [shown for shown in (repr(given), given.describe()) if kafka.password in shown]
     assert kafka.password.encode() not in pickle.dumps(given)

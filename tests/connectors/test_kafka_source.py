@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions, OffsetSpec
-from tests.parts.kafka import USER, KafkaBroker
+from tests.parts.kafka import KafkaBroker, login
 from tests.parts.waiting import until
 
 import headwater as hw
@@ -26,14 +26,6 @@ ORDER = "user string, amount bigint"
 RAW: dict[str, Any] = {"format": "raw"}
 PLACE = {"t": "topic", "p": "partition", "o": "offset"}
 PLACED = "v string, t string, p int, o bigint"
-
-
-@pytest.fixture
-def topic(kafka: KafkaBroker, request: pytest.FixtureRequest) -> str:
-    """A topic of the test's own, of as many partitions as it asks for."""
-    name = f"orders-{uuid.uuid4().hex[:8]}"
-    kafka.create_topic(name, getattr(request, "param", 1))
-    return name
 
 
 def two_partitions() -> pytest.MarkDecorator:
@@ -499,26 +491,17 @@ def test_a_broker_that_goes_away_fails_the_job_and_it_runs_when_it_is_back(kafka
     assert [v for (v,) in collected(source(kafka, topic, **RAW), "v string")] == [str(n) for n in range(6)]
 
 
-def sasl(password: str) -> dict[str, str]:
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": USER,
-        "sasl.password": password,
-    }
-
-
 def test_passwords_come_from_the_environment_and_are_never_shown(
     kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(kafka, topic, b"a")
-    found = hw.connectors.kafka(topic, kafka.sasl_servers, options=sasl("env:KAFKA_PASSWORD"), timeout="10 s", **RAW)
+    found = hw.connectors.kafka(topic, kafka.sasl_servers, options=login("env:KAFKA_PASSWORD"), timeout="10 s", **RAW)
     with pytest.raises(hw.SourceError, match="KAFKA_PASSWORD is not in the environment of this process; set it"):
         collected(found, "v string")
     monkeypatch.setenv("KAFKA_PASSWORD", kafka.password)
     assert collected(found, "v string") == [("a",)]
     assert kafka.password.encode() not in pickle.dumps(found)
-    written = hw.connectors.kafka(topic, kafka.sasl_servers, options=sasl(kafka.password), **RAW)
+    written = hw.connectors.kafka(topic, kafka.sasl_servers, options=login(kafka.password), **RAW)
     env = hw.Environment("secrets", engine="local")
     env.source(written, "v string").sink(hw.connectors.memory())
     shown = [repr(written), repr(vars(written)), written.describe(), env.describe(), env.explain()]
@@ -526,7 +509,7 @@ def test_passwords_come_from_the_environment_and_are_never_shown(
 
 
 def test_a_wrong_password_is_told_at_once_and_not_shown(kafka: KafkaBroker, topic: str) -> None:
-    found = hw.connectors.kafka(topic, kafka.sasl_servers, options=sasl("hunter2"), timeout="60 s", **RAW)
+    found = hw.connectors.kafka(topic, kafka.sasl_servers, options=login("hunter2"), timeout="60 s", **RAW)
     started = time.monotonic()
     with pytest.raises(hw.SourceError, match=r"Authentication failed.*; see that the servers run and let") as failed:
         collected(found, "v string")

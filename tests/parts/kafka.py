@@ -8,12 +8,22 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 from tests.parts.maven import jars
 from tests.parts.ports import free_port
 
@@ -31,6 +41,16 @@ def broker_jars() -> Path:
     """Where the jars of a broker are."""
     # Kafka logs through slf4j, which drops everything unless something that prints is there.
     return jars(f"kafka-{VERSION}", f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-simple:1.7.36")
+
+
+def login(password: str) -> dict[str, str]:
+    """The options of a client that is `USER`."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": USER,
+        "sasl.password": password,
+    }
 
 
 class KafkaBroker:
@@ -101,6 +121,18 @@ class KafkaBroker:
         admin.delete_topics([name])[name].result(_ANSWER_S)
         self._wait(lambda: name not in admin.list_topics(timeout=_ANSWER_S).topics, f"topic {name} is still there")
 
+    @contextmanager
+    def denied(self, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
+        """Let `USER` not do something, meanwhile, with what has this name."""
+        rule = (kind, name, ResourcePatternType.LITERAL, f"User:{USER}", "*", operation, AclPermissionType.DENY)
+        binding, admin = AclBinding(*rule), self.admin()
+        admin.create_acls([binding])[binding].result(_ANSWER_S)
+        try:
+            yield
+        finally:
+            wanted = AclBindingFilter(*rule)
+            admin.delete_acls([wanted])[wanted].result(_ANSWER_S)
+
     def admin(self) -> AdminClient:
         """A client that asks for and changes what is on the broker."""
         return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
@@ -160,6 +192,9 @@ class KafkaBroker:
             "advertised.listeners": f"PLAINTEXT://{self.servers},SASL_PLAINTEXT://{self.sasl_servers}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
+            "super.users": "User:ANONYMOUS",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} required user_{USER}="{self.password}";',
             "log.dirs": self._folder / "data",
             "auto.create.topics.enable": "false",

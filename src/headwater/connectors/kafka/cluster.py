@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as LateAnswer
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka, may_pass
+from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka, is_denied, may_pass
 from headwater.connectors.kafka.splits import Split
 from headwater.errors import HeadwaterError
 
@@ -120,6 +120,8 @@ class Cluster:
         return isinstance(error, LateAnswer) or may_pass(error.args[0]) or error.args[0].code() in self._unknown
 
     def _failed(self, error: Exception, *, waited: bool) -> HeadwaterError:
+        if isinstance(error, self._package.KafkaException) and is_denied(error.args[0]):
+            return self._connection.denied(error.args[0])
         told = self._errors.as_text() or (error.args[0].str() if error.args else "nothing was heard")
         limit = f"no answer within {self._connection.timeout_s:g} s: " if waited else ""
         return self._connection.failed(

@@ -35,6 +35,8 @@ class Connection:
     """Servers and options; a value 'env:NAME' is taken from the environment where it is used. Shows no option's value."""
 
     ours: ClassVar[Mapping[str, str]] = _OURS
+    rights: ClassVar[str] = "allow the client to read and to describe the topic"
+    """What the cluster must allow, for people."""
 
     def __init__(
         self, servers: str | Iterable[str], options: Mapping[str, Any] | None, timeout: Duration, what: str
@@ -55,6 +57,10 @@ class Connection:
     def failed(self, problem: str, action: str) -> HeadwaterError:
         """What goes wrong with this cluster."""
         return SourceError.unreadable(self.what, problem, action)
+
+    def denied(self, error: Any) -> HeadwaterError:
+        """What the cluster does not allow."""
+        return self.failed(f"the cluster does not allow it: {error.str()}", self.rights)
 
     def config(self, errors: Errors, **ours: Any) -> dict[str, Any]:
         """What a client is made with, and who hears of its errors; names of `ours` have '_' for '.'."""
@@ -119,6 +125,17 @@ def may_pass(error: Any) -> bool:
     passing = {codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN, codes._RESOLVE, codes.LEADER_NOT_AVAILABLE}
     passing |= {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH, codes.OFFSET_NOT_AVAILABLE}
     return bool(error.retriable()) or error.code() in passing
+
+
+def is_denied(error: Any) -> bool:
+    """Whether somebody must allow something first."""
+    codes = confluent_kafka().KafkaError
+    return error.code() in (
+        codes.TOPIC_AUTHORIZATION_FAILED,
+        codes.GROUP_AUTHORIZATION_FAILED,
+        codes.CLUSTER_AUTHORIZATION_FAILED,
+        codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    )
 
 
 def confluent_kafka() -> Any:

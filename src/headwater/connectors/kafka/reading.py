@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headwater.connectors.kafka.cluster import Cluster, TopicsGone
-from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka, may_pass
+from headwater.connectors.kafka.connection import LOG, Connection, Errors, confluent_kafka, may_pass
 from headwater.connectors.kafka.splits import Split
 from headwater.errors import HeadwaterError
 
@@ -125,6 +125,8 @@ class PartitionReader:
         assert error is not None
         if error.code() == codes._PARTITION_EOF:
             self._seen = max(self._seen, message.offset() or 0)
+        elif error.code() == codes.GROUP_AUTHORIZATION_FAILED:
+            LOG.debug("%s: %s; records come without a group too", self._connection.what, error.str())
         elif not may_pass(error):
             self._refuse_known_problem()
             raise self._failed(error.str())

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.connectors.kafka.connection import confluent_kafka
+from headwater.connectors.kafka.connection import confluent_kafka, is_denied
 
+RIGHTS = (
+    "allow the client to write to the topic, and to use the transactional ids and groups that begin with 'headwater-'"
+)
 _KEY_SHOWN = 100
 """So many bytes of a key are shown."""
 
@@ -63,12 +66,8 @@ def explain(error: Any) -> SendError:
             "see that the job runs once; if it does, raise timeout=",
             is_fenced=True,
         )
-    if code in _denied(kinds):
-        return SendError(
-            f"the cluster does not allow it: {error.str()}",
-            "allow the client to write to the topic, and to use the transactional ids and groups that begin with 'headwater-'",
-            is_final=True,
-        )
+    if is_denied(error) or code in (kinds._AUTHENTICATION, kinds.SASL_AUTHENTICATION_FAILED):
+        return SendError(f"the cluster does not allow it: {error.str()}", RIGHTS, is_final=True)
     if code == kinds.INVALID_TRANSACTION_TIMEOUT:
         return SendError(
             "timeout= is longer than the cluster's transaction.max.timeout.ms allows", "make it shorter", is_final=True
@@ -80,14 +79,3 @@ def explain(error: Any) -> SendError:
             is_final=True,
         )
     return SendError(str(error.str()), "see what the cluster and the logger 'headwater.kafka' say")
-
-
-def _denied(kinds: Any) -> set[int]:
-    return {
-        kinds.TOPIC_AUTHORIZATION_FAILED,
-        kinds.GROUP_AUTHORIZATION_FAILED,
-        kinds.CLUSTER_AUTHORIZATION_FAILED,
-        kinds.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        kinds._AUTHENTICATION,
-        kinds.SASL_AUTHENTICATION_FAILED,
-    }

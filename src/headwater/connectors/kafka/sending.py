@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from operator import methodcaller
 from typing import Any, ClassVar
 
-from headwater.connectors.kafka.connection import LOG, Connection, Errors, confluent_kafka
+from headwater.connectors.kafka.connection import LOG, Connection, Errors, confluent_kafka, is_denied
 from headwater.connectors.kafka.encoding import Record
 from headwater.connectors.kafka.marker import Marker
-from headwater.connectors.kafka.send_errors import SendError, Stuck, explain, may_pass, too_large
+from headwater.connectors.kafka.send_errors import RIGHTS, SendError, Stuck, explain, may_pass, too_large
 from headwater.errors import PublishError
 
 Records = Callable[[], Iterable[Record]]
@@ -26,6 +26,8 @@ _ABORT_S = 5.0
 _STUCK_S = 10.0
 """How long the client may take to hand the cluster an offset. It can wait for ever for a broker that has left the cluster
 and come back since (librdkafka, issue 5511); a new client does not."""
+_TRY_S = 2.0
+"""How long to wait for one answer before looking whether there is hope."""
 _PAUSE_S = 0.1
 _SOCKET_MS = 10_000
 """How long a request may take before it is made again; a transaction must not be shorter."""
@@ -48,6 +50,7 @@ class SinkConnection(Connection):
     """A connection to write over."""
 
     ours: ClassVar = _OURS
+    rights: ClassVar = RIGHTS
     sink = ""
     """The uid of the sink, for errors."""
 
@@ -228,7 +231,13 @@ class EpochSender(Sender):
                 raise
 
     def _committed(self, consumer: Any, limit_s: float) -> Any:
-        (found,) = consumer.committed([self._package.TopicPartition(self._topic, 0)], limit_s)
+        try:
+            (found,) = consumer.committed([self._package.TopicPartition(self._topic, 0)], min(_TRY_S, limit_s))
+        except self._package.KafkaException:
+            heard = consumer.poll(0)  # why there is no answer, if the cluster has said so
+            if heard is not None and heard.error() is not None and is_denied(heard.error()):
+                raise self._package.KafkaException(heard.error()) from None
+            raise
         if found.error is not None:
             raise self._package.KafkaException(found.error)
         return found
