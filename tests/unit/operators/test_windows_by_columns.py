@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import headwater as hw
 from headwater import evictors, triggers
@@ -236,6 +236,12 @@ SESSION_TRIGGERS = [
 
 @settings(max_examples=150, deadline=None)
 @given(windows=sessions(), trigger=st.sampled_from(SESSION_TRIGGERS), panes=panes(), script=epochs)
+@example(  # two of the rows are late, one because it came before the row whose session it would have joined
+    windows=hw.session(by=lambda row: f"{abs(row.n) + 1} ms"),
+    trigger=triggers.event_time(),
+    panes={"mode": "accumulating", "info": False, "empty": False},
+    script=[("watermark", 10), ("rows", [("a", 0, -2), ("a", 0, -4), ("a", 0, -1)])],
+)
 def test_sessions(windows: hw.WindowAssigner, trigger: hw.Trigger, panes: Any, script: list[Any]) -> None:
     by_columns, by_element = (windowed(windows, one, panes) for one in (trigger, ByElement(trigger)))
     assert operator(Harness(by_columns, SCHEMA))._bursts is not None

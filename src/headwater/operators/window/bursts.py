@@ -83,6 +83,8 @@ class Bursts:
         gone = (ends - 1 <= time.watermark_ms - self._node.lateness_ms) & self._is_event_time
         late = _lost(gone, _spans(starts, ends, codes), keys, sessions_of) if gone.any() else gone
         single = np.isin(codes, codes[(ends - 1 <= time.watermark_ms if self._is_exact else gone) & ~late])
+        if (gone & ~late).any():  # one by one they may turn out late as well, and late rows stay in order
+            single, late = single | late, np.zeros_like(late)
         bursts: list[Burst] = []
         apart: list[int] = []
         inside = np.flatnonzero(~(single | late))
