@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -146,27 +146,33 @@ class SourceNode(Node):
 
 
 @dataclass(frozen=True)
-class MapNode(Node):
+class RowFunctionNode(Node):
+    """A Python function without state that gets rows one by one."""
+
+    function: Any = None
+    failed_to: OutputTag | None = None
+    """Where the rows go for which the function fails; without it they fail the job."""
+
+
+@dataclass(frozen=True)
+class MapNode(RowFunctionNode):
     """One row in, one row out, by a Python function."""
 
     operation: ClassVar[str] = "map"
-    function: Callable[[Any], Any] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
-class FlatMapNode(Node):
+class FlatMapNode(RowFunctionNode):
     """One row in, any number of rows out, by a Python function."""
 
     operation: ClassVar[str] = "flat_map"
-    function: Callable[[Any], Any] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
-class FilterNode(Node):
+class FilterNode(RowFunctionNode):
     """Keeps the rows for which a Python function is true."""
 
     operation: ClassVar[str] = "filter"
-    function: Callable[[Any], Any] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -197,11 +203,10 @@ class MapBatchesNode(Node):
 
 
 @dataclass(frozen=True)
-class MapAsyncNode(Node):
+class MapAsyncNode(RowFunctionNode):
     """One row in, one row or none out, by a coroutine function."""
 
     operation: ClassVar[str] = "map_async"
-    function: Callable[[Any], Awaitable[Any]] = None  # type: ignore[assignment]
     capacity: int = 1
     timeout_ms: int | None = None
     retry: Retry | None = None
@@ -237,11 +242,10 @@ class LookupJoinNode(Node):
 
 
 @dataclass(frozen=True)
-class ProcessNode(Node):
+class ProcessNode(RowFunctionNode):
     """A stateless process function with side outputs."""
 
     operation: ClassVar[str] = "process"
-    function: ProcessFunction = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

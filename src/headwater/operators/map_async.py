@@ -15,10 +15,11 @@ from headwater.batch import Batch, timestamp_list
 from headwater.errors import UserCodeError
 from headwater.graph.nodes import MapAsyncNode
 from headwater.operators.event_loop import LoopThread
+from headwater.operators.failed_rows import FailedRows
 from headwater.operators.stateless import Outputs, rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.retry import Retry
-from headwater.rows import Row, encode_rows
+from headwater.rows import Row
 
 _ONCE = Retry(attempts=1)
 
@@ -31,6 +32,7 @@ class _Call:
     times: list[int | None]
     results: list[tuple[int, Any]] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
+    failed: FailedRows = field(kw_only=True)
 
     def stop_if_failed(self, worker: asyncio.Task[None]) -> None:
         """Take no further row once a worker has failed, even if another one does not heed that it is cancelled."""
@@ -52,16 +54,16 @@ class MapAsyncOperator:
 
     def apply(self, batch: Batch) -> Outputs:
         loop = self._loop or self._open()
-        call = _Call(deque(enumerate(rows_of(batch.table, self._row))), timestamp_list(batch.timestamps))
+        failed = FailedRows(batch, self._node.failed_to, self._step)
+        waiting = deque(enumerate(rows_of(batch.table, self._row)))
+        call = _Call(waiting, timestamp_list(batch.timestamps), failed=failed)
         loop.run(self._run(call, min(self._node.capacity, len(batch))))
         if self._node.ordered:
             call.results.sort(key=lambda result: result[0])
             call.late.sort()
         kept = [(at, row) for at, row in call.results if row is not None]
-        table = encode_rows([row for _, row in kept], self._node.schema.arrow, self._step)
-        outputs: list[tuple[str | None, Batch]] = [
-            (None, Batch(table, batch.timestamps[_indices(at for at, _ in kept)]))
-        ]
+        results = failed.results([row for _, row in kept], _indices(at for at, _ in kept), self._node.schema)
+        outputs: list[tuple[str | None, Batch]] = [(None, results), *failed.output()]
         if self._node.timeout_to is not None:
             outputs.append((self._node.timeout_to.name, batch.take(_indices(call.late))))
         return outputs
@@ -110,9 +112,12 @@ class MapAsyncOperator:
                 async with asyncio.timeout(self._timeout_s):
                     call.results.append((at, await self._result(row, call.times[at])))
             except TimeoutError:
-                if self._node.timeout_to is None:
-                    raise UserCodeError.timed_out(self._step, row, call.times[at], self._node.timeout_ms) from None
-                call.late.append(at)
+                if self._node.timeout_to is not None:
+                    call.late.append(at)
+                else:
+                    call.failed.add(at, UserCodeError.timed_out(self._step, row, call.times[at], self._node.timeout_ms))
+            except UserCodeError as error:
+                call.failed.add(at, error)
             await asyncio.sleep(0)  # a call that never waits must not hold up the others until they time out
 
     async def _result(self, row: Row, timestamp: int | None) -> Any:

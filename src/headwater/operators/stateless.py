@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,19 @@ import pyarrow as pa
 from headwater import expressions
 from headwater.batch import Batch, timestamp_array, timestamp_list
 from headwater.clock.event_time import timestamps_of
-from headwater.errors import HeadwaterError, RowError
+from headwater.errors import RowError
 from headwater.functions import Context, OutputTag, ProcessFunction
 from headwater.graph.nodes import (
     FilterNode,
     FlatMapNode,
     MapBatchesNode,
     MapNode,
-    Node,
     ProcessNode,
     SelectNode,
+    StatefulProcessNode,
     WhereNode,
 )
+from headwater.operators.failed_rows import FailedRows
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.rows import Row, decode, encode_rows, make_rows
 from headwater.schema import Schema
@@ -37,57 +39,66 @@ class MapOperator:
     """One row for each row."""
 
     def __init__(self, node: MapNode, step: str, row: type[Row]) -> None:
-        self._function, self._schema, self._step, self._row = node.function, node.schema, step, row
+        self._node, self._step, self._row = node, step, row
 
     def apply(self, batch: Batch) -> Outputs:
-        results = []
-        at = -1
-        rows = rows_of(batch.table, self._row)
-        try:
-            for at, row in enumerate(rows):  # noqa: B007  `at` is read when the function raises
-                results.append(self._function(row))
-        except Exception as error:
-            raise _failed(error, self._step, batch, at) from None
-        return [(None, Batch(encode_rows(results, self._schema.arrow, self._step), batch.timestamps))]
+        function, results = self._node.function, []
+        failed = FailedRows(batch, self._node.failed_to, self._step)
+        rows = iter(rows_of(batch.table, self._row))
+        while True:
+            try:
+                for row in rows:
+                    results.append(function(row))  # noqa: PERF401  extend takes StopIteration for the end
+                break
+            except Exception as error:
+                failed.add(len(results) + len(failed), error)
+        return [(None, failed.results(results, failed.others(), self._node.schema)), *failed.output()]
 
 
 class FlatMapOperator:
     """Any number of rows for each row."""
 
     def __init__(self, node: FlatMapNode, step: str, row: type[Row]) -> None:
-        self._function, self._schema, self._step, self._row = node.function, node.schema, step, row
+        self._node, self._step, self._row = node, step, row
 
     def apply(self, batch: Batch) -> Outputs:
-        results: list[Any] = []
-        counts = []
-        at = -1
-        try:
-            for at, row in enumerate(rows_of(batch.table, self._row)):  # noqa: B007
-                before = len(results)
-                results.extend(self._function(row) or ())
-                counts.append(len(results) - before)
-        except Exception as error:
-            raise _failed(error, self._step, batch, at) from None
-        table = encode_rows(results, self._schema.arrow, self._step)
-        return [(None, Batch(table, np.repeat(batch.timestamps, counts)))]
+        function, results, ends = self._node.function, list[Any](), [0]
+        failed = FailedRows(batch, self._node.failed_to, self._step)
+        rows = iter(rows_of(batch.table, self._row))
+        while True:
+            try:
+                for row in rows:
+                    results.extend(function(row) or ())
+                    ends.append(len(results))
+                break
+            except Exception as error:
+                failed.add(len(ends) - 1, error)
+                del results[ends[-1] :]
+                ends.append(len(results))
+        places = np.repeat(np.arange(len(batch)), np.diff(ends))
+        return [(None, failed.results(results, places, self._node.schema)), *failed.output()]
 
 
 class FilterOperator:
     """The rows for which the function is true."""
 
     def __init__(self, node: FilterNode, step: str, row: type[Row]) -> None:
-        self._function, self._step, self._row = node.function, step, row
+        self._node, self._step, self._row = node, step, row
 
     def apply(self, batch: Batch) -> Outputs:
-        kept = []
+        function, kept = self._node.function, []
+        failed = FailedRows(batch, self._node.failed_to, self._step)
+        rows = enumerate(rows_of(batch.table, self._row))
         at = -1
-        try:
-            for at, row in enumerate(rows_of(batch.table, self._row)):
-                if self._function(row):
-                    kept.append(at)
-        except Exception as error:
-            raise _failed(error, self._step, batch, at) from None
-        return [(None, batch.take(np.array(kept, np.int64)))]
+        while True:
+            try:
+                for at, row in rows:
+                    if function(row):
+                        kept.append(at)
+                break
+            except Exception as error:
+                failed.add(at, error)
+        return [(None, batch.take(np.array(kept, np.int64))), *failed.output()]
 
 
 class QueryOperator:
@@ -128,27 +139,39 @@ class MapBatchesOperator:
 class ProcessCalls:
     """Calls a process function row by row, and encodes what it gives."""
 
-    def __init__(self, function: ProcessFunction, node: Node, step: str, row: type[Row]) -> None:
+    def __init__(
+        self, function: ProcessFunction, node: ProcessNode | StatefulProcessNode, step: str, row: type[Row]
+    ) -> None:
         self._function, self._step, self._row = function, step, row
+        self._failed_to = node.failed_to if isinstance(node, ProcessNode) else None
         self._schema, self._outputs = node.schema, node.outputs
 
     def run(self, batch: Batch, context: Context) -> Outputs:
         """What the function gives for the rows."""
         emitted: list[Any] = []
-        times: list[int | None] = []
+        places: list[int] = []
         side: list[SideRow] = []
+        side_places: list[int] = []
         context._side = side  # type: ignore[attr-defined]
+        failed = FailedRows(batch, self._failed_to, self._step)
         process = self._function.process
-        try:
-            for row, timestamp in zip(rows_of(batch.table, self._row), timestamp_list(batch.timestamps), strict=True):
-                context.timestamp = timestamp
-                for result in process(row, context) or ():
-                    emitted.append(result)
-                    times.append(timestamp)
-        except Exception as error:
-            raise user_code_failed(error, self._step, timestamp=context.timestamp) from None
-        main = Batch(encode_rows(emitted, self._schema.arrow, self._step), timestamp_array(times))
-        return [(None, main), *side_batches(side, self._outputs, self._step)]
+        rows = enumerate(zip(rows_of(batch.table, self._row), timestamp_list(batch.timestamps), strict=True))
+        at = -1
+        while True:
+            try:
+                for at, (row, timestamp) in rows:
+                    context.timestamp = timestamp
+                    emitted.extend(process(row, context) or ())
+                    places.extend(repeat(at, len(emitted) - len(places)))
+                    side_places.extend(repeat(at, len(side) - len(side_places)))
+                break
+            except Exception as error:
+                failed.add(at, error)
+                del emitted[len(places) :], side[len(side_places) :]
+        main = failed.results(emitted, places, self._schema)
+        if failed:
+            side = [row for place, row in zip(side_places, side, strict=True) if place not in failed]
+        return [(None, main), *side_batches(side, self._outputs, self._step), *failed.output()]
 
 
 class ProcessOperator:
@@ -182,11 +205,6 @@ def side_batches(side: list[SideRow], read: Mapping[str, Schema], step: str) -> 
 def rows_of(table: pa.Table, row: type[Row]) -> Iterable[Row]:
     """The rows of a table as named tuples."""
     return make_rows(row, [decode(column) for column in table.columns])
-
-
-def _failed(error: Exception, step: str, batch: Batch, at: int) -> HeadwaterError:
-    timestamp = timestamp_list(batch.timestamps[at : at + 1])[0] if at >= 0 else None
-    return user_code_failed(error, step, timestamp=timestamp)
 
 
 def _conform(result: Any, schema: Schema, step: str) -> pa.Table:

@@ -9,9 +9,10 @@ import pyarrow as pa
 from headwater.aggregates import result_fields
 from headwater.descriptors import keyed_states
 from headwater.errors import GraphError
-from headwater.functions import KeyedProcessFunction, ProcessFunction, name_of
+from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import Edge, Key, KeyedProcessNode, RunningNode
 from headwater.schema import Schema, SchemaLike
+from headwater.streams.failed_rows import refuse_with_state
 from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
 from headwater.windows import WindowAssigner
@@ -27,13 +28,19 @@ class KeyedStream(Stream):
         super().__init__(env, edges, schema)
         self.key = key
 
-    def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
-        """A `KeyedProcessFunction`, with state and timers per key. Its uid is its class's name unless given."""
+    def process(
+        self, function: Any, schema: SchemaLike, *, name: str | None = None, failed_to: OutputTag | None = None
+    ) -> Step:
+        """A `KeyedProcessFunction`, with state and timers per key. Its uid is its class's name unless given.
+
+        `failed_to` is for a `ProcessFunction` without state only.
+        """
         step = name or name_of(function)
         if isinstance(function, ProcessFunction):
-            return super().process(function, schema, name=name)
+            return super().process(function, schema, name=name, failed_to=failed_to)
         if not isinstance(function, KeyedProcessFunction):
             raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
+        refuse_with_state(step, failed_to)
         states = tuple(keyed_states(function, step))
         return self._add(KeyedProcessNode, step, Schema.of(schema), function=function, states=states, key=self.key)
 

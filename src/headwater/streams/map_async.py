@@ -11,6 +11,7 @@ from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.retry import Retry
 from headwater.schema import Schema
+from headwater.streams.failed_rows import failed_settings
 
 
 def async_settings(
@@ -22,6 +23,7 @@ def async_settings(
     timeout: Duration | None,
     retry: Retry | None,
     timeout_to: OutputTag | None,
+    failed_to: OutputTag | None,
 ) -> dict[str, Any]:
     """The settings of a `MapAsyncNode` over a stream of these rows."""
     _check_function(step, function)
@@ -34,13 +36,20 @@ def async_settings(
         raise GraphError.bad_argument(step, "needs a hw.Retry", retry, "write retry=hw.Retry(attempts=3)")
     if timeout_to is not None:
         _check_tag(step, timeout_to, rows, timeout_ms)
+    failed = failed_settings(step, failed_to, rows)
+    timed_out = {} if timeout_to is None else {timeout_to.name: timeout_to.schema}
+    if timed_out.keys() & failed.get("outputs", {}).keys():
+        raise GraphError.bad_argument(
+            step, "needs different names for timeout_to and failed_to", timeout_to, "rename one"
+        )
     return {
         "function": function,
         "capacity": capacity,
         "timeout_ms": timeout_ms,
         "retry": retry,
         "timeout_to": timeout_to,
-        "outputs": {} if timeout_to is None else {timeout_to.name: timeout_to.schema},
+        **failed,
+        "outputs": {**timed_out, **failed.get("outputs", {})},
     }
 
 

@@ -41,6 +41,7 @@ from headwater.retry import Retry
 from headwater.schema import Schema, SchemaLike
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
+from headwater.streams.failed_rows import failed_settings, refuse_with_state
 from headwater.streams.joinable import Joinable
 from headwater.streams.keying import KeyPart, On, key_of
 from headwater.streams.lookup_join import Cache, LookupJoin
@@ -66,27 +67,42 @@ class Stream(Joinable):
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def map(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Step:
-        """One row for each row.
+    def map(
+        self,
+        function: Callable[[Any], Any],
+        schema: SchemaLike | None = None,
+        *,
+        failed_to: OutputTag | None = None,
+    ) -> Step:
+        """One row for each row. A row for which the function fails fails the job, or goes to `failed_to` with the error.
 
         >>> env = Environment("doc", engine="local")
         >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map(lambda r: {"n": r.n * 10}).collect()
         [Row(n=10), Row(n=20)]
         """
-        return self._add(MapNode, "map", self._or_same(schema), function=_callable("map", function))
+        return self._add_function(MapNode, "map", self._or_same(schema), function, failed_to)
 
-    def flat_map(self, function: Callable[[Any], Iterable[Any]], schema: SchemaLike | None = None) -> Step:
-        """Any number of rows for each row: the function yields them or returns a list."""
-        return self._add(FlatMapNode, "flat_map", self._or_same(schema), function=_callable("flat_map", function))
+    def flat_map(
+        self,
+        function: Callable[[Any], Iterable[Any]],
+        schema: SchemaLike | None = None,
+        *,
+        failed_to: OutputTag | None = None,
+    ) -> Step:
+        """Any number of rows for each row: the function yields them or returns a list. `failed_to` as for `map`."""
+        return self._add_function(FlatMapNode, "flat_map", self._or_same(schema), function, failed_to)
 
-    def filter(self, function: Callable[[Any], bool]) -> Step:
-        """The rows for which the function is true."""
-        return self._add(FilterNode, "filter", self.schema, function=_callable("filter", function))
+    def filter(self, function: Callable[[Any], bool], *, failed_to: OutputTag | None = None) -> Step:
+        """The rows for which the function is true. `failed_to` as for `map`."""
+        return self._add_function(FilterNode, "filter", self.schema, function, failed_to)
 
-    def process(self, function: Any, schema: SchemaLike, *, name: str | None = None) -> Step:
+    def process(
+        self, function: Any, schema: SchemaLike, *, name: str | None = None, failed_to: OutputTag | None = None
+    ) -> Step:
         """A `ProcessFunction`, which may write side outputs and have operator state.
 
-        With state it runs on every subtask, and rows that no exchange brings there are dealt out evenly.
+        With state it runs on every subtask, and rows that no exchange brings there are dealt out evenly. `failed_to` is as
+        for `map`, and for functions without state only: what a call that fails has written cannot be taken back.
         """
         if isinstance(function, KeyedProcessFunction):
             raise GraphError.needs_keyed(name or name_of(function), type(self).__name__)
@@ -100,7 +116,9 @@ class Stream(Joinable):
         step = name or name_of(function)
         states = tuple(operator_states(function, step))
         if not states:
-            return self._add(ProcessNode, step, Schema.of(schema), function=function)
+            failed = failed_settings(step, failed_to, self.schema)
+            return self._add(ProcessNode, step, Schema.of(schema), function=function, **failed)
+        refuse_with_state(step, failed_to)
         edges = moving(self._edges)
         return self._add(StatefulProcessNode, step, Schema.of(schema), edges, function=function, states=states)
 
@@ -149,11 +167,13 @@ class Stream(Joinable):
         retry: Retry | None = None,
         ordered: bool = True,
         timeout_to: OutputTag | None = None,
+        failed_to: OutputTag | None = None,
         name: str | None = None,
     ) -> Step:
         """One row, or None for no row, for each row, by a coroutine function; up to `capacity` calls at a time.
 
-        `timeout` is for all attempts of a row; one that times out fails the job or goes to `timeout_to`.
+        `timeout` is for all attempts of a row; one that times out fails the job or goes to `timeout_to`. `failed_to` is as
+        for `map`, after all attempts, also for rows that time out unless they have `timeout_to`.
 
         >>> async def double(row):
         ...     return {"n": row.n * 2}
@@ -163,7 +183,14 @@ class Stream(Joinable):
         """
         step = name or "map_async"
         settings = async_settings(
-            step, function, self.schema, capacity=capacity, timeout=timeout, retry=retry, timeout_to=timeout_to
+            step,
+            function,
+            self.schema,
+            capacity=capacity,
+            timeout=timeout,
+            retry=retry,
+            timeout_to=timeout_to,
+            failed_to=failed_to,
         )
         return self._add(MapAsyncNode, step, self._or_same(schema), ordered=ordered, **settings)
 
@@ -376,6 +403,12 @@ class Stream(Joinable):
             raise GraphError.bad_argument(step, "needs another stream", other, "pass a stream")
         if other._env is not self._env:
             raise GraphError.other_environment(step)
+
+    def _add_function(
+        self, cls: type[Node], name: str, schema: Schema, function: Any, failed_to: OutputTag | None
+    ) -> Step:
+        failed = failed_settings(name, failed_to, self.schema)
+        return self._add(cls, name, schema, function=_callable(name, function), **failed)
 
     def _add(
         self, cls: type[Node], name: str, schema: Schema, edges: tuple[Edge, ...] | None = None, **settings: Any
