@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark
 
 EVENTS = "user string, ts timestamp, amount double"
 BIG = hw.OutputTag("big", "user string, amount double")
+FAILED = hw.OutputTag("failed", f"{EVENTS}, error string")
 
 
 def _events(count: int) -> list[tuple[Any, ...]]:
@@ -55,12 +56,13 @@ class Latest(hw.KeyedProcessFunction):
 
 
 def _rich_graph(env: hw.Environment) -> list[tuple[hw.connectors.Sink, hw.Stream]]:
-    """Two sources, a union, branches, a side output, chained keyed steps, a rebalance and several sinks."""
+    """Two sources, a union, branches, side outputs, chained keyed steps, rows that fail, a rebalance and several sinks."""
     marks = hw.Watermarks.bounded("ts", "2 s")
     first = env.from_rows(_events(120), EVENTS, marks, name="first")
     second = env.from_rows(_events(60), EVENTS, marks, name="second").where("amount < 8")
     totals = first.union(second).key_by("user").process(Totals(), "user string, total double, n int")
     latest = totals.filter(lambda r: r.n >= 0).key_by(lambda r: len(r.user), type="int")
+    shares = first.map(lambda r: (r.user, 10 / r.amount), "user string, share double", failed_to=FAILED)
     ends = [
         totals,
         totals.side_output(BIG),
@@ -68,6 +70,8 @@ def _rich_graph(env: hw.Environment) -> list[tuple[hw.connectors.Sink, hw.Stream
         second.rebalance().select("user", "amount * 2 as twice"),
         first.global_().map(lambda r: (r.user,), "user string"),
         second.partition_custom(lambda user, n: int(user[1:]) % n, "user").where("amount > 1"),
+        shares,
+        shares.side_output(FAILED),
     ]
     sinks = []
     for number, end in enumerate(ends):
