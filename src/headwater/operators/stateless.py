@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from itertools import repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater import expressions
@@ -75,8 +75,7 @@ class FlatMapOperator:
                 failed.add(len(ends) - 1, error)
                 del results[ends[-1] :]
                 ends.append(len(results))
-        places = np.repeat(np.arange(len(batch)), np.diff(ends))
-        return [(None, failed.results(results, places, self._node.schema)), *failed.output()]
+        return [(None, failed.results(results, _rows_of_results(ends), self._node.schema)), *failed.output()]
 
 
 class FilterOperator:
@@ -149,28 +148,28 @@ class ProcessCalls:
     def run(self, batch: Batch, context: Context) -> Outputs:
         """What the function gives for the rows."""
         emitted: list[Any] = []
-        places: list[int] = []
         side: list[SideRow] = []
-        side_places: list[int] = []
+        ends, side_ends = [0], [0]
         context._side = side  # type: ignore[attr-defined]
         failed = FailedRows(batch, self._failed_to, self._step)
         process = self._function.process
-        rows = enumerate(zip(rows_of(batch.table, self._row), timestamp_list(batch.timestamps), strict=True))
-        at = -1
+        rows = zip(rows_of(batch.table, self._row), timestamp_list(batch.timestamps), strict=True)
         while True:
             try:
-                for at, (row, timestamp) in rows:
+                for row, timestamp in rows:
                     context.timestamp = timestamp
                     emitted.extend(process(row, context) or ())
-                    places.extend(repeat(at, len(emitted) - len(places)))
-                    side_places.extend(repeat(at, len(side) - len(side_places)))
+                    ends.append(len(emitted))
+                    side_ends.append(len(side))
                 break
             except Exception as error:
-                failed.add(at, error)
-                del emitted[len(places) :], side[len(side_places) :]
-        main = failed.results(emitted, places, self._schema)
+                failed.add(len(ends) - 1, error)
+                del emitted[ends[-1] :], side[side_ends[-1] :]
+                ends.append(len(emitted))
+                side_ends.append(len(side))
+        main = failed.results(emitted, _rows_of_results(ends), self._schema)
         if failed:
-            side = [row for place, row in zip(side_places, side, strict=True) if place not in failed]
+            side = [row for at, row in zip(_rows_of_results(side_ends), side, strict=True) if at not in failed]
         return [(None, main), *side_batches(side, self._outputs, self._step), *failed.output()]
 
 
@@ -187,6 +186,11 @@ class ProcessOperator:
             open_function(self._function, self._step)
             self._is_open = True
         return self._calls.run(batch, Context())
+
+
+def _rows_of_results(ends: list[int]) -> npt.NDArray[np.int64]:
+    """The place of the row that each result is of, given where the results of each row end."""
+    return np.repeat(np.arange(len(ends) - 1), np.diff(ends))
 
 
 def side_batches(side: list[SideRow], read: Mapping[str, Schema], step: str) -> Outputs:
