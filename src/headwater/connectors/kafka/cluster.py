@@ -8,13 +8,11 @@ from concurrent.futures import TimeoutError as LateAnswer
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headwater.connectors.kafka.connection import Connection, Errors, confluent_kafka, is_denied, may_pass
+from headwater.connectors.kafka.connection import TRY_S, Connection, Errors, confluent_kafka, is_denied, may_pass
 from headwater.connectors.kafka.splits import Split
 from headwater.errors import HeadwaterError
 
 T = TypeVar("T")
-_TRY_S = 2.0
-"""How long to wait for one answer before looking whether there is hope: librdkafka tries again by itself."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +106,11 @@ class Cluster:
         while True:
             left_s = deadline - time.monotonic()
             try:
-                return work(min(_TRY_S, max(left_s, 0.1)))
+                return work(min(TRY_S, max(left_s, 0.1)))
             except (self._package.KafkaException, LateAnswer) as error:
                 self._admin.poll(0)  # hands out the errors that were told meanwhile
                 is_hopeless = self._errors.is_hopeless or not self._may_pass(error)
-                if is_hopeless or left_s <= _TRY_S:
+                if is_hopeless or left_s <= TRY_S:
                     raise self._failed(error, waited=not is_hopeless) from None
                 time.sleep(min(0.1, left_s))
 

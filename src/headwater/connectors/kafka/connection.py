@@ -11,6 +11,8 @@ from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, HeadwaterError, JobError, SourceError
 
 LOG = logging.getLogger("headwater.kafka")
+TRY_S = 2.0
+"""How long to wait for one answer before looking whether there is hope: librdkafka tries again by itself."""
 _ENV = "env:"
 _OURS = {
     "auto.offset.reset": "on_lost=",

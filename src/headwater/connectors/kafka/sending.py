@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from operator import methodcaller
 from typing import Any, ClassVar
 
-from headwater.connectors.kafka.connection import LOG, Connection, Errors, confluent_kafka, is_denied
+from headwater.connectors.kafka.connection import LOG, TRY_S, Connection, Errors, confluent_kafka, is_denied
 from headwater.connectors.kafka.encoding import Record
 from headwater.connectors.kafka.marker import Marker
 from headwater.connectors.kafka.send_errors import RIGHTS, SendError, Stuck, explain, may_pass, too_large
@@ -26,8 +26,6 @@ _ABORT_S = 5.0
 _STUCK_S = 10.0
 """How long the client may take to hand the cluster an offset. It can wait for ever for a broker that has left the cluster
 and come back since (librdkafka, issue 5511); a new client does not."""
-_TRY_S = 2.0
-"""How long to wait for one answer before looking whether there is hope."""
 _PAUSE_S = 0.1
 _SOCKET_MS = 10_000
 """How long a request may take before it is made again; a transaction must not be shorter."""
@@ -232,7 +230,7 @@ class EpochSender(Sender):
 
     def _committed(self, consumer: Any, limit_s: float) -> Any:
         try:
-            (found,) = consumer.committed([self._package.TopicPartition(self._topic, 0)], min(_TRY_S, limit_s))
+            (found,) = consumer.committed([self._package.TopicPartition(self._topic, 0)], min(TRY_S, limit_s))
         except self._package.KafkaException:
             heard = consumer.poll(0)  # why there is no answer, if the cluster has said so
             if heard is not None and heard.error() is not None and is_denied(heard.error()):
