@@ -1,6 +1,6 @@
 """Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
 
-from headwater import connectors, evictors, restart, savepoint, testing, triggers
+from headwater import connectors, restart, testing
 from headwater.aggregates import (
     Aggregate,
     approx_count_distinct,
@@ -19,8 +19,8 @@ from headwater.aggregates import (
     sum,  # noqa: A004
     var,
 )
-from headwater.composition import both, early, either, repeat, then
 from headwater.connectors.contract import DEAD_LETTERS, Guarantee
+from headwater.data.schema import Schema
 from headwater.descriptors import (
     AggregatingState,
     ListState,
@@ -31,6 +31,7 @@ from headwater.descriptors import (
     ValueState,
     per_window,
 )
+from headwater.epoch.steps import EpochStep
 from headwater.errors import (
     ChangelogError,
     DurationError,
@@ -47,7 +48,6 @@ from headwater.errors import (
 )
 from headwater.eventlog import EventLog, Retention
 from headwater.eventlog.errors import LogError
-from headwater.evictors import Element, Evictor
 from headwater.functions import (
     AggregateFunction,
     BroadcastContext,
@@ -64,13 +64,13 @@ from headwater.functions import (
     WindowContext,
 )
 from headwater.graph.guarantees import PathGuarantee
+from headwater.job.checkpoints.listing import Checkpoint, Checkpoints, checkpoints
+from headwater.job.engine import Job
+from headwater.job.state_view import StateView
+from headwater.job.status import JobStatus, RestartReason
 from headwater.retry import Retry
-from headwater.runtime.checkpoints.listing import Checkpoint, Checkpoints, checkpoints
-from headwater.runtime.engine import Job, JobStatus, RestartReason
-from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.state_view import StateView
-from headwater.runtime.steps import EpochStep
-from headwater.schema import Schema
+from headwater.savepoints import tables as savepoint
+from headwater.savepoints.errors import SavepointError
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
 from headwater.streams.growth import StateGrowthWarning
@@ -78,9 +78,9 @@ from headwater.streams.guarantees import GuaranteeWarning
 from headwater.streams.keyed import KeyedStream
 from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
-from headwater.triggers import Trigger, TriggerContext, TriggerResult
 from headwater.watermarks import WatermarkGenerator, Watermarks
-from headwater.windows import (
+from headwater.windows import evictors, triggers
+from headwater.windows.assigners import (
     Window,
     WindowAssigner,
     count,
@@ -91,6 +91,9 @@ from headwater.windows import (
     sliding,
     tumbling,
 )
+from headwater.windows.composition import both, early, either, repeat, then
+from headwater.windows.evictors import Element, Evictor
+from headwater.windows.triggers import Trigger, TriggerContext, TriggerResult
 
 __version__ = "0.1.0"
 

@@ -12,8 +12,8 @@ from numbers import Real
 
 import pyarrow as pa
 
+from headwater.data.schema import Schema, type_ddl
 from headwater.errors import GraphError, SchemaError
-from headwater.schema import Schema, type_ddl
 
 _WIDEST_DECIMAL = 38
 _NEVER_NULL = frozenset({"count", "count_distinct", "approx_count_distinct", "collect_list", "collect_set"})

@@ -12,10 +12,10 @@ from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
+from headwater.data.rows import converter
+from headwater.data.schema import parse_type
 from headwater.errors import GraphError, StateError
 from headwater.functions import AggregateFunction
-from headwater.rows import converter
-from headwater.schema import parse_type
 
 
 class StateDeclaration:

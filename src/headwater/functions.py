@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-from headwater.schema import Schema, SchemaLike
+from headwater.data.schema import Schema, SchemaLike
 
 Emitted = Iterable[Any] | None
 """What a function gives back: rows as dicts or tuples, yielded or in a list; or nothing."""

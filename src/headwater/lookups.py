@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headwater.schema import Schema
+from headwater.data.schema import Schema
 
 
 class LookupTable(ABC):

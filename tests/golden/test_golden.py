@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.batch import Batch, timestamp_array
 from headwater.connectors.memory import RowsSource
+from headwater.data.batch import Batch, timestamp_array
+from headwater.data.rows import encode_rows
+from headwater.data.schema import Schema
 from headwater.plan.levels import plan_job
-from headwater.rows import encode_rows
-from headwater.runtime.host import LevelHost
-from headwater.runtime.outlet import Outlet
-from headwater.runtime.payload import EpochFacts
-from headwater.schema import Schema
 from headwater.state import changelog
+from headwater.task.host import LevelHost
+from headwater.task.outlet import Outlet
+from headwater.task.payload import EpochFacts
 
 HERE = Path(__file__).parent
 EVENTS = "user string, amount decimal(10,2), at timestamp, tags array<string>"

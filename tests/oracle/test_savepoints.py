@@ -17,7 +17,7 @@ import window_program
 from tests.parts.halves import Halves
 
 import headwater as hw
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.testing.transcript import Epoch
 
 KINDS = {"windows": window_cases.windows} | {

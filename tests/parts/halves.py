@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import headwater as hw
 from headwater.connectors.memory import MemorySink
-from headwater.schema import Schema
+from headwater.data.schema import Schema
 from headwater.testing import transcript as transcripts
 from headwater.testing.transcript import Epoch, Program
 

@@ -17,8 +17,8 @@ import pytest
 import totals_job
 
 import headwater as hw
-from headwater.runtime.engine import Job, Settings
-from headwater.runtime.steps import SavepointStep
+from headwater.job.engine import Job, Settings
+from headwater.savepoints.steps import SavepointStep
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import pytest
 import totals_job
 
 import headwater as hw
-from headwater.runtime.checkpoints.history import History
-from headwater.runtime.checkpoints.note import JobNote
-from headwater.runtime.checkpoints.rewind import begin_rewind
+from headwater.job.checkpoints.history import History
+from headwater.job.checkpoints.note import JobNote
+from headwater.job.checkpoints.rewind import begin_rewind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -207,7 +207,7 @@ def test_a_rewind_to_what_is_damaged_changes_nothing(
 
 
 def test_a_job_that_runs_elsewhere_is_not_taken_back(job_dir: Path) -> None:
-    code = "import sys; from headwater.runtime.folder import JobFolder; from pathlib import Path\n"
+    code = "import sys; from headwater.job.folder import JobFolder; from pathlib import Path\n"
     code += "held = JobFolder(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(job_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.runtime.saved.files import Savepoint
+from headwater.savepoints.files import Savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ import saving_job
 import totals_job
 
 import headwater as hw
-from headwater.runtime.saved.files import Savepoint
+from headwater.savepoints.files import Savepoint
 
 pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(1500)]
 

@@ -12,8 +12,8 @@ import pytest
 
 import headwater as hw
 from headwater.connectors.contract import Sink, Staged, read_staged
-from headwater.runtime.inflight import FIRST_BUDGET
 from headwater.spark.engine import SparkJob
+from headwater.task.inflight import FIRST_BUDGET
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

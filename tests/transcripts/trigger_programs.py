@@ -8,9 +8,9 @@ from typing import Any
 from tests.transcripts.window_programs import LATE, plus, shown
 
 import headwater as hw
-from headwater import evictors, triggers
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
+from headwater.windows import evictors, triggers
 
 # -- triggers -------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import headwater as hw
 from headwater.streams.stream import Step, Stream
 from headwater.streams.window_join import CoGroupedStreams, JoinedStreams, WindowedJoin
 from headwater.testing.transcript import Program
-from headwater.triggers import EventTimeTrigger
+from headwater.windows.triggers import EventTimeTrigger
 
 LATE_LEFT = hw.OutputTag("late_left", "k string, n long, window_start timestamp, window_end timestamp, late_by_ms long")
 LATE_RIGHT = hw.OutputTag("late_right", "id string, m long, late_by_ms long")

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from headwater import aggregates as hw
 from headwater.aggregates import Aggregate, result_fields
+from headwater.data.schema import Schema, type_ddl
 from headwater.errors import GraphError, HeadwaterError, RowError, SchemaError
 from headwater.operators.aggregation import Aggregation
-from headwater.schema import Schema, type_ddl
 
 # --- values of every type -----------------------------------------------------
 

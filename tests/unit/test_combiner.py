@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import headwater as hw
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.rows import encode_rows
 from headwater.operators.window import slicing
-from headwater.rows import encode_rows
 
 SCHEMA = "k string, v long, ts long"
 

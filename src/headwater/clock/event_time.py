@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Timestamps
+from headwater.data.batch import Timestamps
 from headwater.errors import SourceError
 
 

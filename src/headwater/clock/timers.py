@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.rows import decode
+from headwater.data.rows import decode
 from headwater.state.spread import InOneOrder, Spread
 from headwater.state.table import PUT, REMOVE, KeyedLayout, chunks_of
 from headwater.state.timers import TimerKey, Timers

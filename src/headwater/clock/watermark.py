@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
-from headwater.rows import decode
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+from headwater.data.rows import decode
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import StateTable
 

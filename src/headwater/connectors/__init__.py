@@ -31,10 +31,10 @@ from headwater.connectors.memory import MemorySink
 from headwater.connectors.postgres import PostgresSink, PostgresTable
 from headwater.connectors.postgres.sink import RETRY
 from headwater.connectors.socket_source import SocketSource
+from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
 from headwater.retry import Retry
-from headwater.schema import Schema
 
 __all__ = [
     "DeadLetters",

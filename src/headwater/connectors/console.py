@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 from headwater.connectors.contract import Sink, Staged, read_staged
-from headwater.schema import Schema
+from headwater.data.schema import Schema
 
 
 class ConsoleSink(Sink):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from headwater.data.schema import Schema
 from headwater.functions import OutputTag
-from headwater.schema import Schema
 
 Positions = dict[str, int]
 """For each split of a source, the position of the next row to read."""

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from headwater.connectors.batches import Batches
 from headwater.connectors.contract import Guarantee, Positions, Sink, Source, Staged
+from headwater.data.schema import Schema, parse_type
 from headwater.durable import write_atomically
 from headwater.errors import GraphError, SchemaError, SourceError
-from headwater.schema import Schema, parse_type
 
 LOG = logging.getLogger("headwater.dataframes")
 MAX_BATCHES_AHEAD = 32

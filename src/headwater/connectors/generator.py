@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.contract import Positions, Source
+from headwater.data.rows import encode_rows
+from headwater.data.schema import Schema
 from headwater.errors import GraphError
-from headwater.rows import encode_rows
-from headwater.schema import Schema
 
 _BATCH_ROWS = 8192
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.contract import Positions, Source
+from headwater.data.schema import Schema
 from headwater.errors import GraphError, SourceError
 from headwater.eventlog import EventLog, Topic
-from headwater.schema import Schema
 
 _STARTS = ("earliest", "latest")
 

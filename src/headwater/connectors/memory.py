@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.contract import Guarantee, Positions, Sink, Source, Staged, read_staged
-from headwater.rows import decode, encode_rows, make_rows
-from headwater.schema import Schema
+from headwater.data.rows import decode, encode_rows, make_rows
+from headwater.data.schema import Schema
 
 
 class RowsSource(Source):

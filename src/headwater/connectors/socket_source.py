@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from headwater.connectors.contract import DeadLetters, Positions, Source
 from headwater.connectors.formats import Format, numbered_rows
+from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
 from headwater.errors import SourceError
 from headwater.eventlog import EventLog, Retention, Topic
-from headwater.schema import Schema
 
 _SPLIT = "0"
 _PIECE_BYTES = 1 << 16

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from headwater.data.rows import encode_rows
 from headwater.eventlog.errors import LogArgument, LogSchemaMismatch
-from headwater.rows import encode_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwater.data.schema import Schema, SchemaLike
 from headwater.durable import sync_folder
 from headwater.eventlog.descriptor import FILE_NAME, TopicDescriptor
 from headwater.eventlog.errors import LogArgument, TopicExists, TopicMissing
 from headwater.eventlog.files import locked
 from headwater.eventlog.retention import Retention
 from headwater.eventlog.topic import Topic, create_topic_files
-from headwater.schema import Schema, SchemaLike
 
 if TYPE_CHECKING:
     import os

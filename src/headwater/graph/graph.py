@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from headwater.data.schema import Schema
 from headwater.errors import GraphError
 from headwater.graph.nodes import LEFT, Edge, Node, SourceNode
-from headwater.schema import Schema
 
 N = TypeVar("N", bound=Node)
 _UID = re.compile(r"[A-Za-z0-9_.-]{1,100}")

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headwater.aggregates import Aggregate
 from headwater.connectors.contract import Sink, Source
+from headwater.data.schema import Schema, type_ddl
 from headwater.descriptors import MapState, OperatorListState, StateDeclaration
-from headwater.evictors import Evictor
 from headwater.functions import (
     AggregateFunction,
     BroadcastFunction,
@@ -23,10 +23,10 @@ from headwater.functions import (
 )
 from headwater.lookups import LookupTable
 from headwater.retry import Retry
-from headwater.schema import Schema, type_ddl
-from headwater.triggers import Trigger
 from headwater.watermarks import Watermarks
-from headwater.windows import CountWindows, SlicedAssigner, WindowAssigner
+from headwater.windows.assigners import CountWindows, SlicedAssigner, WindowAssigner
+from headwater.windows.evictors import Evictor
+from headwater.windows.triggers import Trigger
 
 
 @dataclass(frozen=True)

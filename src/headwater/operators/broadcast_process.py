@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from headwater.batch import Batch, timestamp_list
+from headwater.data.batch import Batch, timestamp_list
+from headwater.data.rows import Row
 from headwater.descriptors import StateDeclaration
 from headwater.errors import StateError
 from headwater.functions import BroadcastContext
@@ -17,7 +18,6 @@ from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.stateless import SideRow, rows_of
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
-from headwater.rows import Row
 from headwater.state.backend import StateBackend
 from headwater.state.broadcast import BroadcastStates
 from headwater.state.memory import MEMORY

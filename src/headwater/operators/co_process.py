@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from headwater.batch import Batch, timestamp_array, timestamp_list
+from headwater.data.batch import Batch, timestamp_array, timestamp_list
+from headwater.data.rows import Row
 from headwater.graph.nodes import LEFT, CoProcessNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.keyed import SLICE_ROWS, KeyedFunctionOperator, rows_and_keys, times_of_results
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
-from headwater.rows import Row
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY
 

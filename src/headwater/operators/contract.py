@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
 from headwater.state.table import StateTable
 
 Emit = Callable[[str | None, Batch], None]

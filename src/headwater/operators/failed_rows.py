@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import Batch, timestamp_list
+from headwater.data.batch import Batch, timestamp_list
+from headwater.data.rows import encode_rows
+from headwater.data.schema import Schema
 from headwater.errors import RowError
 from headwater.functions import OutputTag
 from headwater.operators.user_code import user_code_failed
-from headwater.rows import encode_rows
-from headwater.schema import Schema
 
 Places = Sequence[int] | npt.NDArray[np.int64]
 

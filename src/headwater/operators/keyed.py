@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headwater.batch import Batch, Timestamps, timestamp_array
 from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
+from headwater.data.batch import Batch, Timestamps, timestamp_array
+from headwater.data.rows import Row, decode, encode_rows, make_rows
+from headwater.data.schema import Schema
 from headwater.descriptors import StateDeclaration
 from headwater.functions import Context, Emitted, Timer
 from headwater.graph.nodes import Key
@@ -17,8 +19,6 @@ from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
-from headwater.rows import Row, decode, encode_rows, make_rows
-from headwater.schema import Schema
 from headwater.state.backend import StateBackend
 from headwater.state.handles import open_states
 from headwater.state.memory import MEMORY, Cursor

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.rows import decode, make_rows, row_class
 from headwater.graph.nodes import Key
-from headwater.rows import decode, make_rows, row_class
 
 _NO_KEY = True
 

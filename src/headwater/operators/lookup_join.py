@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.rows import Row, decode, encode_rows, make_rows, row_class
 from headwater.errors import RowError
 from headwater.graph.nodes import LookupJoinNode
 from headwater.lookups import Lookup, LookupTable
@@ -17,7 +18,6 @@ from headwater.operators.key_index import Found, KeyIndex, is_whole, key_parts, 
 from headwater.operators.lookup_cache import LookupCache, Rows
 from headwater.operators.stateless import Outputs
 from headwater.operators.user_code import user_code_failed
-from headwater.rows import Row, decode, encode_rows, make_rows, row_class
 
 
 class LookupJoinOperator:

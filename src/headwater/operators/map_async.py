@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headwater.batch import Batch, timestamp_list
+from headwater.data.batch import Batch, timestamp_list
+from headwater.data.rows import Row
 from headwater.errors import UserCodeError
 from headwater.graph.nodes import MapAsyncNode
 from headwater.operators.event_loop import LoopThread
@@ -19,7 +20,6 @@ from headwater.operators.failed_rows import FailedRows
 from headwater.operators.stateless import Outputs, rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.retry import Retry
-from headwater.rows import Row
 
 _ONCE = Retry(attempts=1)
 

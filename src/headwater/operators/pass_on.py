@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
 from headwater.operators.contract import Emit, Step, StepTime
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headwater.data.schema import Schema
 from headwater.graph.nodes import Node, WindowNode
 from headwater.operators.broadcast_process import BroadcastProcessOperator
 from headwater.operators.co_process import CoProcessOperator
@@ -27,7 +28,6 @@ from headwater.operators.stateless import (
 )
 from headwater.operators.window import window_operator
 from headwater.operators.window.slicing import combiner_of
-from headwater.schema import Schema
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.rows import Row
 from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.grouping import group
 from headwater.operators.keys import key_arrays, keys_of
-from headwater.rows import Row
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places

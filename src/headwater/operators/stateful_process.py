@@ -6,7 +6,8 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.rows import Row
 from headwater.functions import Context, ProcessFunction
 from headwater.graph.nodes import StatefulProcessNode
 from headwater.operators.contract import Emit, Step, StepTime
@@ -14,7 +15,6 @@ from headwater.operators.keyed import SLICE_ROWS
 from headwater.operators.stateless import ProcessCalls
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import open_function, user_code_failed
-from headwater.rows import Row
 from headwater.state.operator_list import open_operator_states
 from headwater.state.table import StateTable
 

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater import expressions
-from headwater.batch import Batch, timestamp_array, timestamp_list
 from headwater.clock.event_time import timestamps_of
+from headwater.data import expressions
+from headwater.data.batch import Batch, timestamp_array, timestamp_list
+from headwater.data.rows import Row, decode, encode_rows, make_rows
+from headwater.data.schema import Schema
 from headwater.errors import RowError
 from headwater.functions import Context, OutputTag, ProcessFunction
 from headwater.graph.nodes import (
@@ -27,8 +29,6 @@ from headwater.graph.nodes import (
 )
 from headwater.operators.failed_rows import FailedRows
 from headwater.operators.user_code import open_function, user_code_failed
-from headwater.rows import Row, decode, encode_rows, make_rows
-from headwater.schema import Schema
 
 Outputs = Iterable[tuple[str | None, Batch]]
 SideRow = tuple[OutputTag, Any, int | None]

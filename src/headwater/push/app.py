@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.connectors.formats import JsonFormat, numbered_rows
+from headwater.data.schema import Schema
 from headwater.errors import GraphError
 from headwater.eventlog import EventLog, Topic
 from headwater.eventlog.errors import LogArgument, LogError, LogWriteFailed, TopicMissing
-from headwater.schema import Schema
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

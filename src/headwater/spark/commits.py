@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.runtime.folder import JobFolder
+from headwater.job.folder import JobFolder
 
 
 class Commits:

@@ -17,28 +17,28 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.connectors.contract import Positions
 from headwater.connectors.dataframes import DataFrameSink
+from headwater.epoch import offsets
+from headwater.epoch.alignment import MarksFile
+from headwater.epoch.backpressure import BacklogFile
+from headwater.epoch.outbox import Outbox
+from headwater.epoch.reports import backlog_of, marks_of, positions_of, staged_files, tell_sources
+from headwater.epoch.steps import EpochStep
 from headwater.errors import HeadwaterError, JobError
+from headwater.job.checkpoints.history import History
+from headwater.job.checkpoints.listing import Checkpoints, damage_of_newest
+from headwater.job.checkpoints.replay import Replay
+from headwater.job.checkpoints.rewind import finish_rewind
+from headwater.job.engine import Settings
+from headwater.job.folder import JobFolder
+from headwater.job.state_view import StateView, level_of_state, view_of
+from headwater.job.status import update_status
+from headwater.job.supervised import SupervisedJob, read_reasons
 from headwater.plan.levels import JobPlan
-from headwater.runtime import offsets, progress
-from headwater.runtime.alignment import MarksFile
-from headwater.runtime.backpressure import BacklogFile
-from headwater.runtime.checkpoints.history import History
-from headwater.runtime.checkpoints.listing import Checkpoints, damage_of_newest
-from headwater.runtime.checkpoints.replay import Replay
-from headwater.runtime.checkpoints.rewind import finish_rewind
-from headwater.runtime.closing import close_all
-from headwater.runtime.engine import Settings
-from headwater.runtime.folder import JobFolder
-from headwater.runtime.outbox import Outbox
-from headwater.runtime.payload import decode_report
-from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.files import Savepoint
-from headwater.runtime.saved.origin import Origin
-from headwater.runtime.saved.remembered import begin_sources
-from headwater.runtime.saved.taking import Epoch, take
-from headwater.runtime.state_view import StateView, level_of_state, view_of
-from headwater.runtime.steps import EpochStep
-from headwater.runtime.supervised import SupervisedJob, read_reasons
+from headwater.savepoints.errors import SavepointError
+from headwater.savepoints.files import Savepoint
+from headwater.savepoints.origin import Origin
+from headwater.savepoints.remembered import begin_sources
+from headwater.savepoints.taking import Epoch, take
 from headwater.spark.commits import Commits
 from headwater.spark.errors import EngineGone
 from headwater.spark.failures import explained, marked
@@ -49,6 +49,8 @@ from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import LastLook, StoredEpoch
+from headwater.task.closing import close_all
+from headwater.task.payload import decode_report
 
 _MAX_UNPUBLISHED = 8
 """Epochs that may wait for a slow sink before the pipeline waits too."""
@@ -220,10 +222,10 @@ class SparkJob(SupervisedJob):
         on_step(EpochStep.STAGED, epoch)
         end = any(one.get("end", False) for one in reports)
         now_ms = max((one.get("now_ms", 0) for one in reports), default=0)
-        facts = {"end": end, "positions": progress.positions_of(reports), "now_ms": now_ms}
-        self._marks.write(epoch, progress.marks_of(reports))
-        self._note_backlog(epoch, progress.backlog_of(reports))
-        self._outbox.write_manifest(epoch, progress.staged_files(reports), facts)
+        facts = {"end": end, "positions": positions_of(reports), "now_ms": now_ms}
+        self._marks.write(epoch, marks_of(reports))
+        self._note_backlog(epoch, backlog_of(reports))
+        self._outbox.write_manifest(epoch, staged_files(reports), facts)
         on_step(EpochStep.MANIFEST, epoch)
         self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
         self._replay.remove_when_done(self._folder.outbox, epoch)
@@ -231,7 +233,7 @@ class SparkJob(SupervisedJob):
             with marked():
                 self._hand_over(epoch)
         with self._lock:
-            progress.update_status(self._status, epoch, reports)
+            update_status(self._status, epoch, reports)
 
     def request_aligned_epoch(self) -> None:
         super().request_aligned_epoch()
@@ -318,7 +320,7 @@ class SparkJob(SupervisedJob):
             self._settings.on_step(EpochStep.COMMITTED, epoch)
             if not self._settings.publishes_early:
                 self._hand_over(epoch)
-            progress.tell_sources(self._plan, self._outbox.close(epoch)["positions"])
+            tell_sources(self._plan, self._outbox.close(epoch)["positions"])
             with self._published:
                 self._published.notify_all()
 

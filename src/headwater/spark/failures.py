@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
-from headwater.runtime.checkpoints.listing import damage_of_newest
+from headwater.job.checkpoints.listing import damage_of_newest
 from headwater.spark.errors import DiskFull
 
 _MARK = "headwater-error:"

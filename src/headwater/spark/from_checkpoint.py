@@ -8,14 +8,14 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from headwater.errors import JobError
+from headwater.job.checkpoints.listing import Checkpoint
+from headwater.job.checkpoints.note import JobNote
+from headwater.job.folder import CHECKPOINT, SOURCES, JobFolder, differences, shape_of
 from headwater.plan.levels import JobPlan, plan_job
-from headwater.runtime.checkpoints.listing import Checkpoint
-from headwater.runtime.checkpoints.note import JobNote
-from headwater.runtime.folder import CHECKPOINT, SOURCES, JobFolder, differences, shape_of
-from headwater.runtime.saved.files import DESCRIPTION, Savepoint
-from headwater.runtime.saved.origin import Origin
-from headwater.runtime.saved.renaming import Renaming
-from headwater.runtime.saved.taking import Epoch, take
+from headwater.savepoints.files import DESCRIPTION, Savepoint
+from headwater.savepoints.origin import Origin
+from headwater.savepoints.renaming import Renaming
+from headwater.savepoints.taking import Epoch, take
 from headwater.spark.stored import StoredEpoch
 
 

@@ -12,12 +12,12 @@ from pyspark import cloudpickle
 
 from headwater.durable import write_atomically
 from headwater.errors import JobError
+from headwater.job.folder import JobFolder
 from headwater.plan.levels import JobPlan
-from headwater.runtime.closing import close_all
-from headwater.runtime.folder import JobFolder
-from headwater.runtime.host import LevelHost
-from headwater.runtime.saved.origin import Origin
-from headwater.runtime.split import SplitHost
+from headwater.savepoints.origin import Origin
+from headwater.task.closing import close_all
+from headwater.task.host import LevelHost
+from headwater.task.split import SplitHost
 
 
 @dataclass

@@ -15,18 +15,20 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from headwater.connectors.contract import Positions
-from headwater.runtime import collector, offsets, progress
-from headwater.runtime.alignment import MarksFile
-from headwater.runtime.backpressure import BacklogFile, Unaligned
-from headwater.runtime.checkpoints.replay import Replay
-from headwater.runtime.offsets import Offset, SplitRange
-from headwater.runtime.outbox import stage
-from headwater.runtime.outlet import Routed
-from headwater.runtime.payload import EpochFacts, encode_report
+from headwater.epoch import offsets
+from headwater.epoch.alignment import MarksFile
+from headwater.epoch.backpressure import BacklogFile, Unaligned
+from headwater.epoch.offsets import Offset, SplitRange
+from headwater.epoch.outbox import stage
+from headwater.epoch.reports import task_report
+from headwater.job.checkpoints.replay import Replay
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.step import ROW_SCHEMA
+from headwater.task import garbage_collection
+from headwater.task.outlet import Routed
+from headwater.task.payload import EpochFacts, encode_report
 
 _ARROW = pa.schema([pa.field("subtask", pa.int32()), pa.field("payload", pa.binary())])
 
@@ -118,7 +120,7 @@ class JobReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Bundle)
-        with marked(), collector.worker_task():
+        with marked(), garbage_collection.worker_task():
             for place, part in partition.parts:
                 yield from self._read_split(place, part, partition)
 
@@ -132,7 +134,7 @@ class JobReader(DataSourceStreamReader):
                 epoch = bundle.facts.epoch
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
                 starts, positions = ({host.uid: {part.split: at}} for at in (part.start, part.end))
-                report = progress.report(outcome, staged, positions=positions, starts=starts)
+                report = task_report(outcome, staged, positions=positions, starts=starts)
                 ready = [*ready, (0, encode_report({**report, "end": bundle.end, "now_ms": bundle.facts.now_ms}))]
             if ready:
                 yield _batch(ready, by_subtask)

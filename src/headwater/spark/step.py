@@ -10,15 +10,16 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headwater.runtime import collector, progress
-from headwater.runtime.outbox import stage
-from headwater.runtime.payload import encode_report
-from headwater.runtime.saved.origin import begin
+from headwater.epoch.outbox import stage
+from headwater.epoch.reports import task_report
+from headwater.savepoints.origin import begin
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
 from headwater.spark.records import SparkRecordStore
 from headwater.spark.shipped import ShippedJob
 from headwater.state.changelog import append, catch_up
+from headwater.task import garbage_collection
+from headwater.task.payload import encode_report
 
 ROW_SCHEMA = "subtask int, payload binary"
 
@@ -33,7 +34,7 @@ class LevelProcessor(StatefulProcessor):
         self._store = SparkRecordStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        with marked(), collector.worker_task():
+        with marked(), garbage_collection.worker_task():
             yield from self._run(key[0], [bytes(row.payload) for row in rows])
 
     def _run(self, salt: int, payloads: list[bytes]) -> Iterator[Row]:
@@ -52,7 +53,7 @@ class LevelProcessor(StatefulProcessor):
         )
         for target, payload in outcome.payloads:
             yield Row(subtask=by_subtask[target], payload=bytearray(payload))
-        yield Row(subtask=salt, payload=bytearray(encode_report(progress.report(outcome, staged, written=written))))
+        yield Row(subtask=salt, payload=bytearray(encode_report(task_report(outcome, staged, written=written))))
 
     def close(self) -> None:
         """The worker keeps its copy; the next task on it may go on from there."""

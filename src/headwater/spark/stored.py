@@ -17,19 +17,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater.errors import ChangelogError, JobError
+from headwater.job.checkpoints.listing import Checkpoints
+from headwater.job.checkpoints.note import JobNote
 from headwater.plan.levels import JobPlan
-from headwater.runtime import collector
-from headwater.runtime.checkpoints.listing import Checkpoints
-from headwater.runtime.checkpoints.note import JobNote
-from headwater.runtime.closing import close_all
-from headwater.runtime.host import LevelHost
-from headwater.runtime.saved.errors import SavepointError
-from headwater.runtime.saved.taking import Part, write_part
+from headwater.savepoints.errors import SavepointError
+from headwater.savepoints.taking import Part, write_part
 from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
 from headwater.spark.session import location
 from headwater.spark.shipped import local_dir
 from headwater.state.changelog import Head, catch_up
+from headwater.task import garbage_collection
+from headwater.task.closing import close_all
+from headwater.task.host import LevelHost
 
 V = TypeVar("V")
 _REPORT = "report string"
@@ -136,7 +136,7 @@ class _Writer:
     folder: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with marked(), collector.worker_task():
+        with marked(), garbage_collection.worker_task():
             pieces = (row for batch in batches for row in batch.to_pylist())
             for subtask, its_pieces in groupby(pieces, key=itemgetter("subtask")):
                 records = {piece["number"]: piece["data"] for piece in its_pieces}

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from headwater.data.rows import decode, encode_rows, make_rows, row_class
 from headwater.descriptors import ValueState, state_of_type
-from headwater.rows import decode, encode_rows, make_rows, row_class
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Column, Places, column_of
 from headwater.state.handles import open_states

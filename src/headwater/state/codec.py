@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from headwater.rows import UTC, row_class
+from headwater.data.rows import UTC, row_class
 
 Write = Callable[[Any, bytearray], None]
 """Appends a value to a buffer."""

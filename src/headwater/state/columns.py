@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.rows import decode, encode
+from headwater.data.rows import decode, encode
 
 Places = npt.NDArray[np.int64]
 _LEAST_ROOM = 1024

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.rows import is_mutable
 from headwater.descriptors import StateDeclaration
-from headwater.rows import is_mutable
 from headwater.state.backend import StateBackend
 from headwater.state.list_handle import ListHandle
 from headwater.state.map_handle import MapHandle

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.rows import converter, is_mutable
 from headwater.descriptors import ListState
-from headwater.rows import converter, is_mutable
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
 from headwater.state.slot import Slot
 from headwater.state.table import CLEAR, PUT, KeyedLayout

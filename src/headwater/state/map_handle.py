@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.rows import converter, exact_type, is_mutable
 from headwater.descriptors import MapState
-from headwater.rows import converter, exact_type, is_mutable
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
 from headwater.state.slot import Slot
 from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout

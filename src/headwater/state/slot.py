@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.rows import decode
 from headwater.errors import StateError
-from headwater.rows import decode
 from headwater.state.memory import STORED, WRITTEN, Cursor, Entry, KeyTable
 from headwater.state.spread import Spread
 from headwater.state.table import KeyedLayout, chunks_of, sorted_by_key

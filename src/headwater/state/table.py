@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.rows import encode
+from headwater.data.rows import encode
 from headwater.state.spread import BY_KEY, Spread
 
 PUT, REMOVE, CLEAR = 0, 1, 2

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.rows import converter, exact_type
 from headwater.descriptors import AggregatingState, ReducingState, ValueState
-from headwater.rows import converter, exact_type
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
 from headwater.state.slot import Slot
 from headwater.state.table import PUT, REMOVE, KeyedLayout

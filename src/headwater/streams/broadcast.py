@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from headwater.data.schema import Schema, SchemaLike
 from headwater.descriptors import MapState, keyed_states
 from headwater.errors import GraphError, StateError
 from headwater.functions import BroadcastFunction, KeyedBroadcastFunction, name_of
 from headwater.graph.nodes import BroadcastProcessNode
-from headwater.schema import Schema, SchemaLike
 from headwater.streams.pairs import add_pair
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.data.schema import Schema, SchemaLike
 from headwater.descriptors import keyed_states
 from headwater.errors import GraphError
 from headwater.functions import CoProcessFunction, name_of
 from headwater.graph.nodes import CoProcessNode
-from headwater.schema import Schema, SchemaLike
 from headwater.streams.pairs import add_pair, check_keyed_alike
 
 if TYPE_CHECKING:

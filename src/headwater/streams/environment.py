@@ -11,25 +11,25 @@ from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Source
 from headwater.connectors.dataframes import DataFrameSource
 from headwater.connectors.memory import MemorySink, RowsSource
+from headwater.data.schema import Schema, SchemaLike
 from headwater.durations import Duration, duration_ms
+from headwater.epoch.offsets import Clock, wall_clock
+from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.errors import GraphError, JobError
 from headwater.graph.describe import describe
 from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
 from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
+from headwater.job.checkpoints.listing import Checkpoint
+from headwater.job.engine import Engine, Job, Settings
+from headwater.local.engine import LocalEngine
 from headwater.plan.explain import explain
 from headwater.plan.levels import MEMORY, JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
-from headwater.runtime.checkpoints.listing import Checkpoint
-from headwater.runtime.engine import Engine, Job, Settings
-from headwater.runtime.local import LocalEngine
-from headwater.runtime.offsets import Clock, wall_clock
-from headwater.runtime.saved.files import Savepoint
-from headwater.runtime.saved.fitting import Program, fit, require
-from headwater.runtime.saved.origin import Origin
-from headwater.runtime.saved.renaming import Renaming
-from headwater.runtime.steps import OnStep, ignore_steps
-from headwater.schema import Schema, SchemaLike
+from headwater.savepoints.files import Savepoint
+from headwater.savepoints.fitting import Program, fit, require
+from headwater.savepoints.origin import Origin
+from headwater.savepoints.renaming import Renaming
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.dead_letters import check_dead_letters
 from headwater.streams.growth import warn_of_growth

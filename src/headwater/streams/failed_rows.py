@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.schema import Schema
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
-from headwater.schema import Schema
 
 
 def failed_settings(step: str, tag: OutputTag | None, rows: Schema) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headwater.data.row_kinds import ROW_KIND
+from headwater.data.schema import Schema, type_ddl
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.graph.nodes import IntervalJoinNode, RegularJoinNode, TemporalJoinNode
-from headwater.row_kinds import ROW_KIND
-from headwater.schema import Schema, type_ddl
 from headwater.streams.pairs import add_join, check_has_watermarks, check_keyed, check_tag, joined
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
+from headwater.data.schema import Schema, SchemaLike
 from headwater.descriptors import keyed_states
 from headwater.errors import GraphError
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import Edge, Key, KeyedProcessNode, RunningNode
-from headwater.schema import Schema, SchemaLike
 from headwater.streams.failed_rows import refuse_with_state
 from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
-from headwater.windows import WindowAssigner
+from headwater.windows.assigners import WindowAssigner
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment

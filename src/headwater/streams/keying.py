@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.schema import Schema, parse_type
 from headwater.errors import GraphError, StateError
 from headwater.graph.nodes import Key
-from headwater.schema import Schema, parse_type
 from headwater.state.keys import is_key_type
 
 On = str | Sequence[str] | Mapping[str, str]

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from headwater.data.schema import Schema, SchemaLike
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SchemaError, StateError
 from headwater.lookups import LookupTable
-from headwater.schema import Schema, SchemaLike
 from headwater.state.keys import is_key_type
 from headwater.streams.keying import On, joined_columns
 

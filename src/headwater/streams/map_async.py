@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.retry import Retry
-from headwater.schema import Schema
 from headwater.streams.failed_rows import failed_settings
 
 

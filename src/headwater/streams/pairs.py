@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headwater.data.schema import Schema, type_ddl
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.graph.nodes import REBALANCE, RIGHT, Edge, JoinNode, Key, Node
-from headwater.schema import Schema, type_ddl
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step, Stream

@@ -12,10 +12,11 @@ from headwater.clock.event_time import is_time_type
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import Sink
 from headwater.connectors.dataframes import DataFrameSink
+from headwater.data.expressions import compile_select, compile_where
+from headwater.data.schema import Schema, SchemaLike
 from headwater.descriptors import MapState, operator_states
 from headwater.durations import Duration
 from headwater.errors import GraphError, SchemaError
-from headwater.expressions import compile_select, compile_where
 from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
 from headwater.graph.nodes import (
     FORWARD,
@@ -38,7 +39,6 @@ from headwater.graph.nodes import (
     WhereNode,
 )
 from headwater.retry import Retry
-from headwater.schema import Schema, SchemaLike
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
 from headwater.streams.failed_rows import failed_settings, refuse_with_state
@@ -49,7 +49,7 @@ from headwater.streams.map_async import async_settings
 from headwater.streams.pairs import moving
 from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
-from headwater.windows import WindowAssigner
+from headwater.windows.assigners import WindowAssigner
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment

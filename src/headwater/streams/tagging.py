@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headwater.data.rows import decode, encode, make_rows
+from headwater.data.schema import Schema
 from headwater.functions import Emitted, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import FORWARD, LEFT, Key, MapBatchesNode, WindowInput
-from headwater.rows import decode, encode, make_rows
-from headwater.schema import Schema
 
 if TYPE_CHECKING:
     from headwater.streams.keyed import KeyedStream

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
+from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import GraphError
 from headwater.functions import Emitted, OutputTag, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import LEFT, RIGHT, WindowInput, WindowJoinNode, WindowNode
-from headwater.schema import Schema, SchemaLike
 from headwater.streams.keying import KeyPart, key_of
 from headwater.streams.pairs import add_join, check_has_watermarks, check_keyed, joined
 from headwater.streams.tagging import CoGroupFunction, JoinFunction, SideBySide, tagged, tagged_schema
 from headwater.streams.windowing import Windowing
-from headwater.triggers import EventTimeTrigger
-from headwater.windows import EVENT, SlicedAssigner, WindowAssigner
+from headwater.windows.assigners import EVENT, SlicedAssigner, WindowAssigner
+from headwater.windows.triggers import EventTimeTrigger
 
 if TYPE_CHECKING:
     from headwater.streams.keyed import KeyedStream

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.aggregates import result_fields
+from headwater.data.schema import Schema, SchemaLike, parse_type
 from headwater.descriptors import keyed_states
 from headwater.errors import GraphError
 from headwater.functions import AggregateFunction, OutputTag, ProcessWindowFunction
 from headwater.graph.nodes import Panes, WindowNode
-from headwater.schema import Schema, SchemaLike, parse_type
 from headwater.streams.windowing import Windowing
-from headwater.windows import WindowAssigner
+from headwater.windows.assigners import WindowAssigner
 
 if TYPE_CHECKING:
     from headwater.streams.keyed import KeyedStream

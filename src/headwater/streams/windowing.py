@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from headwater.data.schema import Schema
 from headwater.descriptors import ReducingState
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
-from headwater.evictors import Evictor
 from headwater.functions import OutputTag
-from headwater.schema import Schema
-from headwater.triggers import Trigger, checked
-from headwater.windows import EVENT, WindowAssigner
+from headwater.windows.assigners import EVENT, WindowAssigner
+from headwater.windows.evictors import Evictor
+from headwater.windows.triggers import Trigger, checked
 
 WINDOW_COLUMNS = {"window_start": pa.timestamp("us", "UTC"), "window_end": pa.timestamp("us", "UTC")}
 """The window in a row."""

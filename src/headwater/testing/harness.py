@@ -10,24 +10,24 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, Union
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, no_timestamps, timestamp_array, timestamp_list
 from headwater.connectors.memory import MemorySink, RowsSource
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, no_timestamps, timestamp_array, timestamp_list
+from headwater.data.rows import Row, encode_rows
+from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
+from headwater.local.engine import LocalCluster
 from headwater.operators.stateless import rows_of
 from headwater.plan.levels import MEMORY, plan_job
-from headwater.rows import Row, encode_rows
-from headwater.runtime.closing import close_all
-from headwater.runtime.host import Outcome
-from headwater.runtime.local import LocalCluster
-from headwater.runtime.outlet import Outlet, Routed
-from headwater.runtime.payload import EpochFacts
-from headwater.runtime.rescale import Place, rescale
-from headwater.schema import Schema, SchemaLike
+from headwater.savepoints.rescale import Place, rescale
 from headwater.state.changelog import Head, catch_up
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
+from headwater.task.closing import close_all
+from headwater.task.host import Outcome
+from headwater.task.outlet import Outlet, Routed
+from headwater.task.payload import EpochFacts
 
 _FORMAT = 2
 _SINK = "@harness"

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.contract import Positions, Source
-from headwater.rows import encode_rows
-from headwater.schema import Schema, SchemaLike
+from headwater.data.rows import encode_rows
+from headwater.data.schema import Schema, SchemaLike
 
 
 class TimedRows(Source):

@@ -26,17 +26,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_array
 from headwater.connectors.contract import FOR_EVER_MS, Positions, Source
 from headwater.connectors.memory import MemorySink
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_array
+from headwater.data.rows import encode_rows
+from headwater.data.schema import Schema
 from headwater.functions import Context, ProcessFunction
 from headwater.plan.levels import MEMORY
-from headwater.rows import encode_rows
-from headwater.runtime.host import LevelHost, Outcome
-from headwater.schema import Schema
 from headwater.state.changelog import catch_up
 from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
+from headwater.task.host import LevelHost, Outcome
 from headwater.testing.harness import Harness, _timed_rows
 from headwater.watermarks import Watermarks
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.state.spread import Subtasks
 
 MIN, MAX = MIN_TIMESTAMP, MAX_TIMESTAMP

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 import headwater as hw
-from headwater.triggers import EventTimeTrigger
+from headwater.windows.triggers import EventTimeTrigger
 
 SCHEMA = "k string, v long"
 LATE = hw.OutputTag("late", "k string, v long, late_by_ms long")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import headwater as hw
-from headwater import triggers
+from headwater.windows import triggers
 
 
 def fired_after(trigger: hw.Trigger, rows: int) -> list[int]:

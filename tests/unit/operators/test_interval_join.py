@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.testing import Harness
 
 INPUTS = {"left": "k string, v long", "right": "k string, w long"}

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.schema import Schema
 from headwater.graph.nodes import REBALANCE
+from headwater.job.folder import shape_of
 from headwater.operators.contract import StepTime
 from headwater.operators.registry import operator_for
 from headwater.operators.stateful_process import StatefulProcessOperator
 from headwater.plan.levels import plan_job
-from headwater.runtime.folder import shape_of
-from headwater.schema import Schema
 from headwater.testing import Harness
 
 SCHEMA = Schema.of("n long")

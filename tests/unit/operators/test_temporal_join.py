@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
-from headwater.batch import MIN_TIMESTAMP
+from headwater.data.batch import MIN_TIMESTAMP
 from headwater.testing import Harness
 
 INPUTS = {"rows": "k string, v long", "versions": "k string, w long, row_kind string"}

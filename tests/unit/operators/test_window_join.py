@@ -19,7 +19,7 @@ from headwater.operators.join.window import WindowJoinOperator, pairs
 from headwater.operators.window.operator import WindowOperator
 from headwater.streams.stream import Stream
 from headwater.testing import Harness
-from headwater.triggers import EventTimeTrigger
+from headwater.windows.triggers import EventTimeTrigger
 
 INPUTS = {"left": "k string, n long", "right": "k string, n long"}
 LATE_LEFT = hw.OutputTag("late_left", "k string, n long")

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
-from headwater import evictors, triggers
+from headwater.local.engine import LocalCluster
 from headwater.operators.window import SlicedWindowOperator, WindowOperator
-from headwater.runtime.host import LevelHost
-from headwater.runtime.local import LocalCluster
 from headwater.state.changelog import catch_up
 from headwater.streams.stream import Stream
+from headwater.task.host import LevelHost
 from headwater.testing import Harness
-from headwater.triggers import EventTimeTrigger
+from headwater.windows import evictors, triggers
+from headwater.windows.triggers import EventTimeTrigger
 
 SCHEMA = "k string, n long"
 LATE = hw.OutputTag("late", "k string, n long, window_start timestamp, window_end timestamp, late_by_ms long")

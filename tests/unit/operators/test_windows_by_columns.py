@@ -12,16 +12,16 @@ import pytest
 from hypothesis import example, given, settings
 
 import headwater as hw
-from headwater import evictors, triggers
-from headwater.batch import MIN_TIMESTAMP, Batch
+from headwater.data.batch import MIN_TIMESTAMP, Batch
+from headwater.data.rows import encode_rows
 from headwater.operators.contract import StepTime
 from headwater.operators.window.counted import CountWindowOperator
-from headwater.rows import encode_rows
-from headwater.runtime.host import LevelHost
 from headwater.state.changelog import catch_up
 from headwater.streams.stream import Stream
+from headwater.task.host import LevelHost
 from headwater.testing import Harness
-from headwater.triggers import TriggerContext, TriggerResult
+from headwater.windows import evictors, triggers
+from headwater.windows.triggers import TriggerContext, TriggerResult
 
 SCHEMA = "k string, n long"
 LATE = hw.OutputTag("late", "k string, n long, window_start timestamp, window_end timestamp, late_by_ms long")

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headwater.schema import parse_type
+from headwater.data.schema import parse_type
 from headwater.state.accumulators import Accumulators, open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places

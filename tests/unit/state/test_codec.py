@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.rows import converter, decode, encode
-from headwater.schema import parse_type
+from headwater.data.rows import converter, decode, encode
+from headwater.data.schema import parse_type
 from headwater.state.codec import key_codec, value_codec
 from headwater.state.table import KeyedLayout
 

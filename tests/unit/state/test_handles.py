@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import headwater as hw
+from headwater.data.schema import parse_type
 from headwater.descriptors import StateDeclaration, declared_states
-from headwater.schema import parse_type
 from headwater.state.backend import StateBackend
 from headwater.state.handles import open_states
 from headwater.state.memory import MEMORY, Cursor

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.schema import parse_type
+from headwater.data.schema import parse_type
 from headwater.state.keys import hash_keys, is_key_type, key_groups, subtasks_of
 
 

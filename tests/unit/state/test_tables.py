@@ -11,7 +11,7 @@ import pytest
 
 import headwater as hw
 from headwater.clock.timers import EVENT, TimerQueue
-from headwater.schema import parse_type
+from headwater.data.schema import parse_type
 from headwater.state.backend import StateBackend
 from headwater.state.handles import open_states
 from headwater.state.memory import Cursor

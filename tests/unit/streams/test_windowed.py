@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater import evictors, triggers
 from headwater.streams.keyed import KeyedStream
+from headwater.windows import evictors, triggers
 
 
 @pytest.fixture

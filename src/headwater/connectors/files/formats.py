@@ -12,8 +12,8 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 from headwater.connectors.formats import JsonFormat, numbered_rows
+from headwater.data.schema import Schema
 from headwater.errors import SchemaError
-from headwater.schema import Schema
 
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 8 << 20

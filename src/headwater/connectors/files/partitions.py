@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.data.schema import Schema
 from headwater.errors import GraphError
-from headwater.schema import Schema
 
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
 """The characters that Spark and Hive write as `%` and two digits."""

@@ -23,9 +23,9 @@ from headwater.connectors.contract import Guarantee, Sink, Staged
 from headwater.connectors.files.partitions import Partitions
 from headwater.connectors.files.rolling import Held, Limits, concatenated
 from headwater.connectors.formats.json_text import json_rows
+from headwater.data.schema import Schema
 from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
 from headwater.errors import GraphError, PublishError
-from headwater.schema import Schema
 
 _EXTENSIONS = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 

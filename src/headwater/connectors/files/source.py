@@ -18,9 +18,9 @@ from headwater.connectors.contract import DeadLetters, Positions, Source
 from headwater.connectors.files.formats import READERS
 from headwater.connectors.files.ledger import FoundFile, Ledger
 from headwater.connectors.files.lookout import Lookout
+from headwater.data.schema import Schema
 from headwater.durable import one_at_a_time
 from headwater.errors import GraphError, SourceError
-from headwater.schema import Schema
 
 _LEDGER = "files.jsonl"
 BAD_RECORDS = ("fail", "dead_letters")

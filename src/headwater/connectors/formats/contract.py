@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from headwater.data.schema import type_ddl
 from headwater.errors import GraphError
-from headwater.schema import type_ddl
 
 Record = TypeVar("Record")
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+from headwater.data.schema import type_ddl
 from headwater.errors import GraphError
-from headwater.schema import type_ddl
 
 _FIELD = rb"""(?:[^",\r\n]*+|"(?:[^"]|"")*+")"""
 _LINE = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.formats.contract import Undecodable
+from headwater.data.rows import encode
 from headwater.errors import RowError
-from headwater.rows import encode
 
 Convert = Callable[[Any], Any]
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}

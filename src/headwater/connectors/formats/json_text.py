@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from headwater.rows import decode
+from headwater.data.rows import decode
 
 
 def json_rows(table: pa.Table) -> Iterator[str]:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.connectors.formats.contract import Format, Undecodable
+from headwater.data.schema import type_ddl
 from headwater.errors import GraphError
-from headwater.schema import type_ddl
 
 
 class RawFormat(Format):

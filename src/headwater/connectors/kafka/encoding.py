@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from headwater.connectors.formats import Format
 from headwater.connectors.formats.json_text import json_rows, plain_text
+from headwater.data.row_kinds import DELETE, ROW_KIND, UPDATE_BEFORE, Kinds, read_kinds
+from headwater.data.rows import decode, make_rows, row_class
+from headwater.data.schema import type_ddl
 from headwater.errors import GraphError, RowError, SchemaError
-from headwater.row_kinds import DELETE, ROW_KIND, UPDATE_BEFORE, Kinds, read_kinds
-from headwater.rows import decode, make_rows, row_class
-from headwater.schema import type_ddl
 
 Partition = str | Callable[[Any], int | None]
 _KEY, _VALUE, _HALF, _PARTITION, _HEADER = "key", "value", "half", "partition", "header:"

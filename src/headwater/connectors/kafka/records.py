@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headwater.connectors.formats import Format, Undecodable, sifted
 from headwater.connectors.formats.raw import text_or_bytes
+from headwater.data.schema import Schema, parse_type, type_ddl
 from headwater.errors import GraphError
-from headwater.schema import Schema, parse_type, type_ddl
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

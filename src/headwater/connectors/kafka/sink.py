@@ -15,8 +15,8 @@ from headwater.connectors.kafka.encoding import Encoding, Record, read_records
 from headwater.connectors.kafka.marker import Marker, Note
 from headwater.connectors.kafka.send_errors import SendError, Stuck
 from headwater.connectors.kafka.sending import EpochSender, PlainSender, Sender, SinkConnection
+from headwater.data.schema import Schema
 from headwater.errors import PublishError
-from headwater.schema import Schema
 
 _PIECE_ROWS = 10_000
 """Records that are Python objects at a time."""

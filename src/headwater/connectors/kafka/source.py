@@ -19,8 +19,8 @@ from headwater.connectors.kafka.reading import PartitionReader, gone, gone_back,
 from headwater.connectors.kafka.records import PARTS, RecordDecoder
 from headwater.connectors.kafka.splits import Split
 from headwater.connectors.kafka.start import Start
+from headwater.data.schema import Schema
 from headwater.errors import GraphError, SourceError
-from headwater.schema import Schema
 
 _REFRESH_S = 5.0
 """How often to look for new topics, new partitions and expired records; ends of partitions are asked for every time."""

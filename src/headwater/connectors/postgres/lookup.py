@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from headwater.connectors.postgres.connection import Address, AddressError, load_psycopg, table_name, why
+from headwater.data.schema import Schema, SchemaLike, type_ddl
 from headwater.errors import GraphError, SchemaError, SourceError
 from headwater.lookups import Lookup, LookupTable
-from headwater.schema import Schema, SchemaLike, type_ddl
 
 if TYPE_CHECKING:
     import psycopg

@@ -14,10 +14,10 @@ from headwater.connectors.postgres.connection import Address, AddressError, tabl
 from headwater.connectors.postgres.epochs import EPOCHS, Entry, Epochs
 from headwater.connectors.postgres.target import Target, create_statement
 from headwater.connectors.postgres.writing import Append, Upsert, Writing
+from headwater.data.row_kinds import ROW_KIND
+from headwater.data.schema import Schema
 from headwater.errors import GraphError, PublishError, SchemaError
 from headwater.retry import Retry
-from headwater.row_kinds import ROW_KIND
-from headwater.schema import Schema
 
 if TYPE_CHECKING:
     import psycopg

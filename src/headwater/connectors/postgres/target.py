@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 import pyarrow as pa
 
+from headwater.data.schema import type_ddl
 from headwater.errors import SchemaError
-from headwater.schema import type_ddl
 
 if TYPE_CHECKING:
     from psycopg import sql

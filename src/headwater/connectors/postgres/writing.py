@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headwater.connectors.postgres.copy_text import ToText, as_text, csv_lines, to_text
 from headwater.connectors.postgres.target import Column
+from headwater.data.row_kinds import adds, read_kinds
 from headwater.errors import RowError
-from headwater.row_kinds import adds, read_kinds
 
 if TYPE_CHECKING:
     from psycopg import sql

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.aggregates import Aggregate, result_fields
+from headwater.data.schema import Schema
 from headwater.operators.aggregation.arithmetic import Average, Count, Sum, Variance
 from headwater.operators.aggregation.kernel import Groups, Kernel
 from headwater.operators.aggregation.lists import Collection, DistinctCount
 from headwater.operators.aggregation.picks import Arrival, Extreme
 from headwater.operators.aggregation.sketches import DistinctEstimate, Quantiles
-from headwater.schema import Schema
 
 
 class Aggregation:

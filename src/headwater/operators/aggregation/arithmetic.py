@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.aggregates import sum_type
+from headwater.data.schema import type_ddl
 from headwater.errors import RowError
 from headwater.operators.aggregation.kernel import Floats, Groups, Ints, mask, present
-from headwater.schema import type_ddl
 
 _LARGEST = np.iinfo(np.int64).max
 _LOW_HALF = 0xFFFFFFFF

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
+from headwater.data.rows import Row
 from headwater.errors import RowError
 from headwater.functions import OutputTag
 from headwater.graph.nodes import IntervalJoinNode, Key
@@ -15,7 +16,6 @@ from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
 from headwater.operators.join.store import RowStore
-from headwater.rows import Row
 
 
 class _Side:

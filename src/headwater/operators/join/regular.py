@@ -8,7 +8,9 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Batch, Timestamps
+from headwater.data.batch import Batch, Timestamps
+from headwater.data.row_kinds import DELETE, INSERT, ROW_KIND, Kinds, adds, kind_names, read_kinds
+from headwater.data.rows import Row
 from headwater.graph.nodes import Key, RegularJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
@@ -18,8 +20,6 @@ from headwater.operators.join.keys import JoinKeys, can_meet, key_names, keys_in
 from headwater.operators.join.net import Flags, Net, net_effect
 from headwater.operators.join.run import Places
 from headwater.operators.join.store import RowStore
-from headwater.row_kinds import DELETE, INSERT, ROW_KIND, Kinds, adds, kind_names, read_kinds
-from headwater.rows import Row
 
 _BEFORE, _PAIR, _AFTER, _ALONE = range(4)
 """What a row of the result is: a padded row of the other side that goes before a pair comes, a pair, a padded row that

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import MIN_TIMESTAMP, Timestamps
+from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import hash_rows
 from headwater.state.keys import Hashes
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import MIN_TIMESTAMP, Timestamps
+from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
 from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged

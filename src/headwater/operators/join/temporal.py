@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps
+from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps
+from headwater.data.row_kinds import adds, read_kinds
+from headwater.data.rows import Row
 from headwater.errors import RowError
 from headwater.graph.nodes import TemporalJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
@@ -13,8 +15,6 @@ from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_in, stored_schema, with_key_column
 from headwater.operators.join.store import RowStore
-from headwater.row_kinds import adds, read_kinds
-from headwater.rows import Row
 
 
 class TemporalJoinOperator(KeepsRows):

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.rows import Row
 from headwater.graph.nodes import WindowInput, WindowJoinNode
 from headwater.operators.contract import Emit, Step, StepTime, TwoInputs
 from headwater.operators.grouping import Codes, Columns, among, group, stacked
@@ -23,9 +24,8 @@ from headwater.operators.join.run import chunks, expand
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
-from headwater.rows import Row
 from headwater.state.table import StateTable
-from headwater.windows import SlicedAssigner, Window
+from headwater.windows.assigners import SlicedAssigner, Window
 
 _MATCHED_ROWS = 1 << 18
 """About so many rows are matched at a time, of small windows together; bounds memory when many fire."""

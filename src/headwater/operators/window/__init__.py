@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from headwater.data.rows import Row
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Operator
 from headwater.operators.window.counted import CountWindowOperator
 from headwater.operators.window.operator import WindowOperator
 from headwater.operators.window.sliced import SlicedWindowOperator
 from headwater.operators.window.slicing import is_sliced
-from headwater.rows import Row
 
 
 def window_operator(node: WindowNode, step: str, row: type[Row]) -> Operator:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import MIN_TIMESTAMP, Batch, Timestamps, timestamp_list
+from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps, timestamp_list
+from headwater.data.rows import Row, decode
 from headwater.errors import HeadwaterError, RowError
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
@@ -26,8 +27,7 @@ from headwater.operators.stateless import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.slicing import is_in_any_order
-from headwater.rows import Row, decode
-from headwater.windows import EVENT, InProcessingTime, Session, Window
+from headwater.windows.assigners import EVENT, InProcessingTime, Session, Window
 
 SessionsOf = Callable[[Any], list[Window]]
 """Gives the sessions of a key."""

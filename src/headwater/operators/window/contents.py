@@ -14,15 +14,15 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from headwater.data.rows import decode, encode_rows, make_rows, row_class
+from headwater.data.schema import Schema
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
-from headwater.evictors import Element, Evictor
 from headwater.functions import AggregateFunction
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope
-from headwater.rows import decode, encode_rows, make_rows, row_class
-from headwater.schema import Schema
+from headwater.windows.evictors import Element, Evictor
 
 Point = Callable[[Scope], None]
 """Makes a window's state the current one."""

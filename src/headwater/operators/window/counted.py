@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, Batch
+from headwater.data.batch import MAX_TIMESTAMP, Batch
+from headwater.data.rows import Row
 from headwater.descriptors import ListState, ValueState, state_of_type
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
@@ -23,11 +24,10 @@ from headwater.operators.window.late import LateRows, MissedWindows
 from headwater.operators.window.panes import Fired, PaneBook
 from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope, scope_of, scope_spread, scope_type
-from headwater.rows import Row
 from headwater.state.handles import open_states
 from headwater.state.memory import Cursor
 from headwater.state.table import StateTable
-from headwater.windows import GLOBAL, CountWindows
+from headwater.windows.assigners import GLOBAL, CountWindows
 
 
 class _KeptOfKey(NamedTuple):

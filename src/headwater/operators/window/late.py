@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps, concat, timestamp_array
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps, concat, timestamp_array
+from headwater.data.rows import UTC, encode_rows
+from headwater.data.schema import Schema
 from headwater.functions import OutputTag
 from headwater.graph.nodes import WindowNode
 from headwater.operators.window.panes import moments
 from headwater.operators.window.schedule import slice_starts
-from headwater.rows import UTC, encode_rows
-from headwater.schema import Schema
-from headwater.windows import SlicedAssigner, Window
+from headwater.windows.assigners import SlicedAssigner, Window
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 

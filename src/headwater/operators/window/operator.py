@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from headwater.batch import MAX_TIMESTAMP, Batch, timestamp_list
 from headwater.clock.timers import EVENT, PROCESSING
+from headwater.data.batch import MAX_TIMESTAMP, Batch, timestamp_list
+from headwater.data.rows import Row
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
@@ -28,12 +29,11 @@ from headwater.operators.window.pieces import Cut
 from headwater.operators.window.scope import Scope, key_spread, scope_of, scope_spread, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
-from headwater.rows import Row
 from headwater.state.handles import open_states
 from headwater.state.memory import Cursor
 from headwater.state.table import StateTable
-from headwater.triggers import TriggerResult
-from headwater.windows import Window
+from headwater.windows.assigners import Window
+from headwater.windows.triggers import TriggerResult
 
 _SLICE_ROWS = 65_536
 

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.batch import MAX_TIMESTAMP, Batch, Timestamps, concat
+from headwater.data.batch import MAX_TIMESTAMP, Batch, Timestamps, concat
+from headwater.data.rows import decode, encode_rows
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
 from headwater.graph.nodes import Panes, WindowNode
 from headwater.operators.grouping import Codes
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.contents import Point
 from headwater.operators.window.scope import Scope
-from headwater.rows import decode, encode_rows
-from headwater.windows import Window
+from headwater.windows.assigners import Window
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER = "+I", "-U", "+U"
 

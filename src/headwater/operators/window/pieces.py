@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headwater.data.rows import decode, encode_rows
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Codes
-from headwater.rows import decode, encode_rows
 
 Bools = npt.NDArray[np.bool_]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from headwater.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps
 from headwater.errors import RowError
-from headwater.windows import SlicedAssigner, Window
+from headwater.windows.assigners import SlicedAssigner, Window
 
 
 class SliceSchedule:

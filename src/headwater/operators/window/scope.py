@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headwater.graph.nodes import Key
 from headwater.state.spread import BY_KEY, TO_FIRST, ByKey, Spread
-from headwater.windows import Window
+from headwater.windows.assigners import Window
 
 _BY_KEY_OF_SCOPE: Spread = ByKey(["key"], lambda table: pc.struct_field(table["key"], "key"))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.descriptors import MapState
-from headwater.windows import Window
+from headwater.windows.assigners import Window
 
 Merge = Callable[[Window, list[Window], Window, list[Window]], None]
 """Gets the merged window, the windows it is made of, the window whose state stays, and those whose state goes into it."""

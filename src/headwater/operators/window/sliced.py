@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.batch import Batch
+from headwater.data.batch import Batch
+from headwater.data.rows import Row
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Emit, Step, StepTime
 from headwater.operators.grouping import among, group
@@ -21,9 +22,8 @@ from headwater.operators.window.panes import moments
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
 from headwater.operators.window.slicing import Sliced, Slicer, flat
-from headwater.rows import Row
 from headwater.state.table import StateTable
-from headwater.windows import SlicedAssigner, Window
+from headwater.windows.assigners import SlicedAssigner, Window
 
 
 class SlicedWindowOperator(Step):

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.aggregates import Aggregate
-from headwater.batch import Batch, Timestamps
+from headwater.data.batch import Batch, Timestamps
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Groups, group
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.schedule import slice_starts
-from headwater.triggers import EventTimeTrigger
-from headwater.windows import SlicedAssigner, Sliding, WindowAssigner
+from headwater.windows.assigners import SlicedAssigner, Sliding, WindowAssigner
+from headwater.windows.triggers import EventTimeTrigger
 
 _ROWS = "@rows"
 """The column, of a combined batch, with the number of rows in each accumulator."""

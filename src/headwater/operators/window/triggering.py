@@ -12,8 +12,8 @@ from headwater.operators.timers import StepTimers
 from headwater.operators.window.scope import Scope, scope_spread
 from headwater.state.handles import open_states
 from headwater.state.memory import Cursor, KeyTable
-from headwater.triggers import Trigger, TriggerContext
-from headwater.windows import Window
+from headwater.windows.assigners import Window
+from headwater.windows.triggers import Trigger, TriggerContext
 
 
 class TriggerHost:

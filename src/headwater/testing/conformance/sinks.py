@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.connectors.contract import Guarantee, Sink, Staged
+from headwater.data.rows import decode, encode_rows, make_rows, row_class
+from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import PublishError
-from headwater.rows import decode, encode_rows, make_rows, row_class
-from headwater.schema import Schema, SchemaLike
 from headwater.testing.conformance.verdict import as_shipped, check_words, require
 
 _UID, _JOB, _NEXT_JOB = "conformance", "a" * 32, "b" * 32

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headwater.connectors.contract import DEAD_LETTERS, FOR_EVER_MS, DeadLetters, Positions, Source
-from headwater.schema import Schema, SchemaLike
+from headwater.data.schema import Schema, SchemaLike
 from headwater.testing.conformance.verdict import as_shipped, check_words, require
 
 _MOST_CUTS = 16

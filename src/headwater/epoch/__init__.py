@@ -1,0 +1,1 @@
+"""The protocol of an epoch: offsets, reports, outbox."""

@@ -1,0 +1,200 @@
+"""The offset of a job: where every split of every source stands, the epoch's number, its time, and whether input ended.
+
+For sources that want it, it also says when each split last had rows and which watermark it has reached; for unaligned
+epochs, how long steps may work and how many rows sources give.
+
+It is a plain dictionary, so that an engine can keep it in its own log. Planning an epoch from two offsets is a pure
+function, which is what makes a replay the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.connectors.contract import FOR_EVER_MS, Positions
+from headwater.data.batch import MIN_TIMESTAMP
+from headwater.epoch.alignment import Marks, Stand, held_back, merged
+from headwater.epoch.backpressure import Unaligned, next_pace
+from headwater.graph.nodes import SourceNode
+from headwater.plan.levels import JobPlan
+from headwater.savepoints.origin import Origin
+from headwater.task.payload import EpochFacts
+
+Offset = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SplitRange:
+    """What a task reads of one split in an epoch."""
+
+    node: int
+    split: str
+    start: int
+    end: int
+    ended: bool
+    """Whether the split has come to its end with this range, so that its watermark goes to the maximum."""
+    idle: bool
+    """Whether the split has been without rows for so long that nobody is to wait for it."""
+
+
+Clock = Callable[[int], int]
+"""Gives the time of an epoch, in ms, when the epoch is planned; asked with -1 before the first epoch."""
+
+
+def wall_clock(epoch: int) -> int:  # noqa: ARG001
+    """The machine's time."""
+    return time.time_ns() // 1_000_000
+
+
+def first_offset(plan: JobPlan, clock: Clock, origin: Origin | None = None) -> Offset:
+    """The offset before the first epoch, which is epoch 0 or the one after that of the origin."""
+    now_ms = clock(-1)
+    positions = {plan.graph.uid(node): node.source.earliest() for node in plan.sources()}
+    active_ms = {
+        uid: dict.fromkeys(positions[uid], now_ms)
+        for node in plan.sources()
+        if node.watermarks.idle_ms is not None and (uid := plan.graph.uid(node))
+    }
+    times = {"started_ms": now_ms, "now_ms": now_ms, "active_ms": active_ms, "marks": {}}
+    first = {"epoch": 0, "end": False, "positions": positions, **times}
+    return first if origin is None else origin.offset(first)
+
+
+def next_offset(
+    plan: JobPlan,
+    start: Offset,
+    clock: Clock,
+    max_rows: int,
+    targets: dict[str, Positions] | None,
+    *,
+    marks: Marks | None = None,
+    unaligned: Unaligned | None = None,
+    drains: bool = False,
+) -> Offset:
+    """The offset of the next epoch. At the end of input the offset stays as it is.
+
+    `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before. Unaligned epochs
+    end in an aligned one, which reads nothing and is planned when nothing waits, as far as that is known. When the job
+    `drains`, its input ends where it is.
+    """
+    if start["end"]:
+        return start
+    now_ms = max(clock(start["epoch"]), start["now_ms"])
+    known = {name: value for name, value in start.items() if name not in ("pace", "unaligned_ms")}
+    if drains:
+        return {**known, "epoch": start["epoch"] + 1, "end": True, "now_ms": now_ms}
+    reached_ms = merged(plan, start.get("marks", {}), marks or {})
+    inputs = [_input(plan, node, start, now_ms, targets) for node in plan.sources()]
+    held = held_back(stand for one in inputs for stand in one.stands(reached_ms.get(one.uid, {}), now_ms))
+    if unaligned is not None:
+        known["pace"] = pace = next_pace(start.get("pace"), unaligned.backlog, max_rows, plan.parallelism)
+        max_rows = 0 if pace["paused"] or unaligned.wants_aligned else pace["rows"]
+    positions = {}
+    done = True
+    for one in inputs:
+        ceiling = {s: one.begin.get(s, 0) if (one.uid, s) in held else at for s, at in one.ceiling.items()}
+        most = one.node.source.max_positions_per_epoch
+        positions[one.uid] = _within(one.begin, ceiling, max_rows if most is None else min(most, max_rows))
+        done = done and one.ends and positions[one.uid] == one.goal
+    active_ms = {one.uid: one.active_ms for one in inputs if one.node.watermarks.idle_ms is not None}
+    times = {"now_ms": now_ms, "active_ms": active_ms, "marks": reached_ms}
+    if unaligned is not None:
+        done = done and unaligned.backlog == 0 and not any(one.is_read_to(positions[one.uid]) for one in inputs)
+        if not done and not unaligned.wants_aligned:
+            known["unaligned_ms"] = unaligned.target_ms
+    return {**known, "epoch": start["epoch"] + 1, "end": done, "positions": positions, **times}
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A source when an epoch is planned."""
+
+    node: SourceNode
+    uid: str
+    begin: Positions
+    ceiling: Positions
+    """How far each split could be read now."""
+    goal: Positions
+    ends: bool
+    """Whether there is nothing more to come once the goal is reached."""
+    active_ms: dict[str, int]
+    """When each split last had rows to read; for a new split, now."""
+
+    def is_read_to(self, positions: Positions) -> bool:
+        """Whether an epoch that goes so far has rows of it."""
+        return any(at > self.begin.get(split, 0) for split, at in positions.items())
+
+    def stands(self, reached_ms: dict[str, int], now_ms: int) -> Iterator[Stand]:
+        """Where the splits stand in the source's group, if it is in one."""
+        strategy = self.node.watermarks
+        if strategy.group is None:
+            return
+        for split, ceiling in self.ceiling.items():
+            at = self.begin.get(split, 0)
+            is_read = self.ends and at >= self.goal[split]
+            is_idle = _is_idle(self.node, self.active_ms, split, now_ms)
+            counts = at < ceiling or not (is_read or is_idle)
+            mark_ms = reached_ms.get(split, MIN_TIMESTAMP)
+            yield Stand(self.uid, split, strategy.group, mark_ms, strategy.max_drift_ms, counts)
+
+
+def _input(plan: JobPlan, node: SourceNode, start: Offset, now_ms: int, targets: dict[str, Positions] | None) -> _Input:
+    uid = plan.graph.uid(node)
+    begin: Positions = start["positions"][uid]
+    latest = node.source.latest(begin, now_ms - start["started_ms"])
+    now_or_end = _end_of(node) if node.source.bounded else latest
+    goal = now_or_end if targets is None else targets[uid]
+    ceiling = {split: min(latest[split], goal[split]) for split in latest if split in goal}
+    known: dict[str, int] = start.get("active_ms", {}).get(uid, {})
+    active_ms = {s: now_ms if at > begin.get(s, 0) else known.get(s, now_ms) for s, at in ceiling.items()}
+    return _Input(node, uid, begin, ceiling, goal, targets is not None or node.source.bounded, active_ms)
+
+
+def _is_idle(node: SourceNode, active_ms: dict[str, int], split: str, now_ms: int) -> bool:
+    idle_ms = node.watermarks.idle_ms
+    return idle_ms is not None and split in active_ms and now_ms - active_ms[split] >= idle_ms
+
+
+def end_positions(plan: JobPlan) -> dict[str, Positions]:
+    """Where the input ends for a run that reads what is there."""
+    return {plan.graph.uid(node): _end_of(node) for node in plan.sources()}
+
+
+def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
+    """What to read for the epoch between two offsets: every split, also when it has nothing new.
+
+    A split that is gone has ended, so that nobody waits for it.
+    """
+    found = []
+    for node in plan.sources():
+        uid = plan.graph.uid(node)
+        begin, reached = start["positions"][uid], end["positions"][uid]
+        full = _end_of(node) if node.source.bounded else {}
+        for split in sorted(reached):
+            at, to = begin.get(split, 0), reached[split]
+            ended = bool(end["end"]) or full.get(split) == to
+            idle = not ended and _is_idle(node, end.get("active_ms", {}).get(uid, {}), split, end["now_ms"])
+            found.append(SplitRange(node.id, split, at, to, ended, idle))
+        gone = sorted(set(begin) - set(reached))
+        found += [SplitRange(node.id, split, begin[split], begin[split], ended=True, idle=False) for split in gone]
+    return found
+
+
+def facts_of(end: Offset) -> EpochFacts:
+    """The facts of the epoch that leads to an offset. Epochs count from 0, as Spark's batches do."""
+    return EpochFacts(end["epoch"] - 1, end["now_ms"], end.get("unaligned_ms"))
+
+
+def _end_of(node: SourceNode) -> Positions:
+    """Where a source ends: a bounded one where it says, whatever its rate; another one where it stands now."""
+    return node.source.latest(node.source.earliest(), FOR_EVER_MS if node.source.bounded else 0)
+
+
+def _within(begin: Positions, ceiling: Positions, max_rows: int) -> Positions:
+    """As far as the ceiling, but not more than `max_rows` in all, shared evenly by the splits that have rows."""
+    waiting = [s for s in ceiling if ceiling[s] > begin.get(s, 0)]
+    share = max(1, max_rows // len(waiting)) if waiting and max_rows else 0
+    return {s: max(begin.get(s, 0), min(ceiling[s], begin.get(s, 0) + share)) for s in ceiling}

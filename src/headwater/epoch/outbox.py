@@ -1,0 +1,164 @@
+"""The outbox: outputs are staged in the epoch, named in a manifest, and published after the epoch is committed.
+
+Nothing outside sees an epoch before it is committed, and a committed epoch that was not published is published first
+thing after a restart. Publishing twice is a no-op, because names are fixed by sink, epoch and origin.
+
+A job that is at-least-once hands an epoch over before it is committed. What is left to do afterwards is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.connectors.contract import Sink, Staged
+from headwater.data.batch import Batch
+from headwater.durable import write_atomically
+from headwater.epoch.steps import EpochStep, OnStep
+from headwater.errors import HeadwaterError, JobError, PublishError
+from headwater.plan.levels import JobPlan
+
+
+def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str, list[Batch]]) -> list[Staged]:
+    """Write a task's rows for sinks, in the task. The attempt's own file names keep attempts apart."""
+    attempt = uuid.uuid4().hex[:12]
+    staged = []
+    sinks = plan.sinks_by_uid()
+    for uid, parts in batches.items():
+        sink = sinks[uid]
+        table = pa.concat_tables([batch.table for batch in parts])
+        folder = sink.staging_folder(outbox)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{epoch:010d}-{uid}-{place}-{attempt}.{sink.extension}"
+        name = f"{uid}-{epoch:010d}-{place}.{sink.extension}"
+        try:
+            for file, called, rows in sink.stage_all(table, path, name):
+                staged.append(Staged(uid, str(file), called, rows, file.stat().st_size))
+        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+            for file in folder.glob(f"{path.stem}*"):
+                file.unlink()
+            raise PublishError.failed(uid, epoch, f"staging in {folder} failed: {error}") from None
+    return staged
+
+
+class Outbox:
+    """The driver's side: manifests, publication in the order of epochs, recovery."""
+
+    def __init__(self, folder: Path, sinks: dict[str, Sink], on_step: OnStep, first_epoch: int = 0) -> None:
+        """`first_epoch` is the job's first one; those before it are another job's, and published."""
+        self._folder, self._sinks, self._on_step = folder, sinks, on_step
+        self._progress_file = folder / "published.json"
+        self.progress: dict[str, Any] = {"epoch": first_epoch - 1, "end": False, "positions": {}}
+        if self._progress_file.exists():
+            self.progress = _read_json(self._progress_file)
+
+    @property
+    def published(self) -> int:
+        """The newest epoch that every sink has."""
+        return int(self.progress["epoch"])
+
+    def write_manifest(self, epoch: int, staged: Iterable[Staged], facts: dict[str, Any]) -> None:
+        """Name the files of an epoch, atomically; replaces the manifest of an attempt that was not committed.
+
+        An epoch that sinks have, and that was computed again because the job was taken back, leaves nothing to publish.
+        """
+        if epoch <= self.published:
+            self._clean(epoch)
+            return
+        files = sorted((asdict(file) for file in staged), key=lambda file: (file["sink"], file["name"]))
+        content = {"epoch": epoch, "files": files, **facts}
+        write_atomically(self._manifest(epoch), json.dumps(content, sort_keys=True).encode())
+
+    def pending(self) -> list[int]:
+        """The epochs with a manifest, in order."""
+        return sorted(int(path.stem.removeprefix("manifest-")) for path in self._folder.glob("manifest-*.json"))
+
+    def is_staged(self, epoch: int) -> bool:
+        """Whether an epoch waits to be published and all its files are there."""
+        path = self._manifest(epoch)
+        return path.exists() and all(Path(file["path"]).exists() for file in _read_json(path)["files"])
+
+    def discard(self, epoch: int) -> None:
+        """Drop the manifest of an epoch that was never committed; the epoch will be computed again."""
+        self._manifest(epoch).unlink(missing_ok=True)
+
+    def recover(self, is_committed: Callable[[int], bool]) -> None:
+        """Publish epochs that were committed, discard those that were not: they are computed again."""
+        for epoch in self.pending():
+            if is_committed(epoch):
+                self.publish(epoch)
+            else:
+                self.discard(epoch)
+        self.remove_orphans()
+
+    def publish(self, epoch: int) -> dict[str, Any]:
+        """Hand a committed epoch to every sink, then record it and clean up. Returns its manifest."""
+        self.hand_over(epoch)
+        return self.close(epoch)
+
+    def hand_over(self, epoch: int) -> None:
+        """Give an epoch to every sink; if it has not been committed when the job fails, it will be given again."""
+        manifest = _read_json(self._manifest(epoch))
+        files = [Staged(**file) for file in manifest["files"]]
+        for file in files:
+            if file.sink not in self._sinks:
+                raise PublishError.sink_is_gone(file.sink, epoch)
+        for uid, sink in self._sinks.items():
+            try:
+                sink.at_epoch(manifest.get("now_ms", 0), ended=manifest["end"])
+                sink.publish(epoch, [file for file in files if file.sink == uid])
+            except HeadwaterError:
+                raise
+            except Exception as error:
+                raise PublishError.failed(uid, epoch, f"{type(error).__name__}: {error}") from error
+            self._on_step(EpochStep.PUBLISHING, epoch)
+        self._on_step(EpochStep.PUBLISHED, epoch)
+
+    def flush(self) -> None:
+        """Let every sink show what it holds back."""
+        for sink in self._sinks.values():
+            sink.flush()
+
+    def close(self, epoch: int) -> dict[str, Any]:
+        """Record an epoch that is committed and that every sink has, and clean up. Returns its manifest."""
+        manifest = _read_json(self._manifest(epoch))
+        self.progress = {"epoch": epoch, "end": manifest["end"], "positions": manifest["positions"]}
+        write_atomically(self._progress_file, json.dumps(self.progress, sort_keys=True).encode())
+        self._clean(epoch)
+        self._on_step(EpochStep.CLEANED, epoch)
+        return manifest
+
+    def _clean(self, epoch: int) -> None:
+        self._manifest(epoch).unlink(missing_ok=True)
+        for folder in self._staging_folders():
+            for path in folder.glob(f"{epoch:010d}-*"):
+                path.unlink(missing_ok=True)
+
+    def remove_orphans(self) -> None:
+        """Remove what earlier runs left behind: their plans, and staged files that no manifest names."""
+        for plan in self._folder.glob("plan-*"):
+            plan.unlink(missing_ok=True)
+        kept = {file["path"] for epoch in self.pending() for file in _read_json(self._manifest(epoch))["files"]}
+        for folder in self._staging_folders():
+            for path in folder.glob("[0-9]" * 10 + "-*"):
+                if str(path) not in kept:
+                    path.unlink(missing_ok=True)
+
+    def _staging_folders(self) -> list[Path]:
+        return sorted({sink.staging_folder(self._folder) for sink in self._sinks.values()})
+
+    def _manifest(self, epoch: int) -> Path:
+        return self._folder / f"manifest-{epoch:010d}.json"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())  # type: ignore[no-any-return]
+    except (OSError, ValueError) as error:
+        raise JobError.corrupt(str(path), str(error)) from None

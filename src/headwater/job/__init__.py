@@ -1,0 +1,1 @@
+"""A job as its driver sees it: its folder, its checkpoints, its supervision."""

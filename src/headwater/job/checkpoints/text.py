@@ -1,0 +1,91 @@
+"""Checkpoints as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+if TYPE_CHECKING:
+    from headwater.job.checkpoints.listing import Checkpoint
+
+_COLUMNS = ("epoch", "computed (UTC)", "took", "added", "stored", "rows in", "published")
+_EPOCH_0 = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def table(job_dir: Path, found: Iterable[Checkpoint], damaged: Mapping[int, str]) -> str:
+    """A line for each checkpoint, and for each that should be one."""
+    cells = {one.epoch: _cells(one) for one in found}
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *cells.values(), strict=True)]
+    lines = {epoch: _justified(row, widths) for epoch, row in cells.items()}
+    lines |= {epoch: f"{epoch:>{widths[0]}}  damaged: {why}" for epoch, why in damaged.items()}
+    head = [f"checkpoints in {job_dir}", _justified(_COLUMNS, widths)]
+    return "\n".join(head + [lines[epoch] for epoch in sorted(lines)])
+
+
+def detail(one: Checkpoint) -> str:
+    """A checkpoint with its sources and steps."""
+    took = "" if one.duration_ms is None else f" in {one.duration_ms} ms"
+    stored = "" if one.stored_bytes is None else f", {_size(one.stored_bytes)} stored"
+    lines = [
+        f"checkpoint of epoch {one.epoch} in {one.job_dir}",
+        f"computed {_time(one.time_ms)}{took}, at processing time {_time(one.now_ms)}",
+        f"state: {_size(one.size_bytes)} added{stored}",
+        f"rows: {'published' if one.published else 'not yet published'}{', the input has ended' if one.ended else ''}",
+    ]
+    for uid, splits in one.positions.items():
+        before = one.starts.get(uid, {})
+        ranges = (f"{s}: {f'{before[s]} to ' if s in before else ''}{at}" for s, at in splits.items())
+        lines.append(f"source {uid}: {', '.join(ranges)}")
+    for uid, facts in one.steps.items():
+        lines.append(f"step {uid}: {facts['rows_in']} rows in, {facts['rows_out']} out, {_mark(facts['watermark_ms'])}")
+        for state, entries in facts["state"].items():
+            lines.append(f"  {state}: {entries} entries, {_size(facts['changelog_bytes'].get(state, 0))} written")
+    return "\n".join(lines)
+
+
+def _cells(one: Checkpoint) -> tuple[str, ...]:
+    rows = sum(one.steps[uid]["rows_in"] for uid in one.positions if uid in one.steps)
+    known = one.duration_ms is not None
+    took, read = (f"{one.duration_ms} ms", str(rows)) if known else ("?", "?")
+    stored = "?" if one.stored_bytes is None else _size(one.stored_bytes)
+    return (
+        str(one.epoch),
+        _time(one.time_ms),
+        took,
+        _size(one.size_bytes),
+        stored,
+        read,
+        "yes" if one.published else "no",
+    )
+
+
+def _justified(cells: tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+
+
+def _time(at_ms: int) -> str:
+    try:
+        return f"{_EPOCH_0 + timedelta(milliseconds=at_ms):%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}"
+    except OverflowError:  # a watermark need not be a date
+        return f"{at_ms} ms"
+
+
+def _mark(watermark_ms: int) -> str:
+    if watermark_ms <= MIN_TIMESTAMP:
+        return "no watermark"
+    if watermark_ms >= MAX_TIMESTAMP:
+        return "watermark at its maximum"
+    return f"watermark {_time(watermark_ms)}"
+
+
+def _size(size_bytes: int) -> str:
+    size, unit = float(size_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

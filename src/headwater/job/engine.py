@@ -1,0 +1,87 @@
+"""What an engine is given, and the running job it gives back."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headwater.epoch.offsets import Clock, wall_clock
+from headwater.epoch.steps import OnStep, ignore_steps
+from headwater.job.state_view import StateView
+from headwater.job.status import JobStatus
+from headwater.plan.levels import JobPlan
+from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
+from headwater.savepoints.origin import Origin
+from headwater.savepoints.steps import OnSavepointStep, ignore_savepoint_steps
+from headwater.task.host import Stopwatch
+
+if TYPE_CHECKING:
+    from headwater.job.checkpoints.listing import Checkpoint, Checkpoints
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a plan."""
+
+    job_dir: Path | None
+    """None for a job of which nothing is to survive."""
+    checkpoint_interval_ms: int
+    checkpoints_retained: int
+    max_rows_per_epoch: int
+    bounded: bool
+    unaligned_ms: int | None = None
+    """How long a step may work on rows in an unaligned epoch; None for a job whose epochs are aligned."""
+    publishes_early: bool = False
+    """Whether sinks get an epoch before it is committed, and so perhaps again: the job is at-least-once."""
+    on_step: OnStep = ignore_steps
+    on_savepoint_step: OnSavepointStep = ignore_savepoint_steps
+    clock: Clock = wall_clock
+    restart: RestartStrategy = field(default_factory=none)
+    restart_time: RestartTime = field(default_factory=MachineTime)
+    origin: Origin | None = None
+    """The savepoint to go on from."""
+    checkpoint: Checkpoint | None = None
+    """The checkpoint of another job folder to go on from, for the Spark engine."""
+    stopwatch: Stopwatch = time.perf_counter
+    """What the local engine measures the speed of steps with."""
+    spark: Any = None
+    """A SparkSession of the user's, for the Spark engine."""
+    spark_config: dict[str, str] = field(default_factory=dict)
+
+
+class Job(Protocol):
+    """A job that was started."""
+
+    name: str
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the job has ended; raises what it failed with. False when the timeout (seconds) came first."""
+
+    def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
+        """Stop after what is committed is published; the job can be started again from there.
+
+        With `savepoint` the state at the end is saved in that folder, which is returned. With `drain` the input ends
+        where it is, so that event time goes to its end and everything fires first; not for a job that is to go on later.
+        """
+
+    def savepoint(self, path: str | os.PathLike[str]) -> Path:
+        """Save the newest published epoch in a new folder, which is returned. The job does not wait for it."""
+
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
+        """A state of a step as it was at the newest committed epoch, or at an earlier one that is retained."""
+
+    def status(self) -> JobStatus:
+        """Where the job stands."""
+
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now; for jobs on Spark."""
+
+
+class Engine(Protocol):
+    """Runs plans."""
+
+    def start(self, plan: JobPlan, settings: Settings) -> Job:
+        """Start a job; errors in the plan's sources and sinks are raised here."""

@@ -1,0 +1,210 @@
+"""A job that is attempted again after a failure, as its restart strategy says; what an attempt is, engines know."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwater.durable import append_line
+from headwater.epoch.outbox import Outbox
+from headwater.errors import JobError
+from headwater.job.engine import Settings
+from headwater.job.status import JobStatus, RestartReason
+from headwater.savepoints.errors import SavepointError
+from headwater.savepoints.files import Savepoint, free_folder
+
+if TYPE_CHECKING:
+    from headwater.job.checkpoints.listing import Checkpoints
+
+_SHOWN_RESTARTS = 100
+"""How many of the newest reasons a status holds; a job folder keeps them all."""
+_FIRST_EPOCH_S = 60
+"""How long a savepoint waits for a job that has just been started."""
+_POLL_S = 0.02
+_MESSAGE_CHARACTERS = 4000
+"""Enough for a user's traceback; Spark's own errors can be much longer."""
+
+
+class SupervisedJob(ABC):
+    """A job in a thread of its own: attempts, the waits between them, and how it all ended."""
+
+    _outbox: Outbox
+    """What an attempt hands epochs to sinks with."""
+
+    def __init__(self, name: str, settings: Settings, restarts: Path | None = None) -> None:
+        """`restarts` is the file in which reasons outlive the process."""
+        self.name = name
+        self._settings = settings
+        self._status = JobStatus("running")
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._draining = threading.Event()
+        self._last_folder: Path | None = None
+        self._last_savepoint: Savepoint | Exception | None = None
+        self._wants_aligned = threading.Event()
+        self._stops_aligned = threading.Event()
+        self._error: Exception | None = None
+        self._file = restarts
+        self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the first attempt and return."""
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._thread.join(timeout)
+        if self._error is not None:
+            raise self._error
+        return not self._thread.is_alive()
+
+    def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
+        folder = self._last_folder = None if savepoint is None else free_folder(Path(savepoint))
+        if drain:
+            self._draining.set()
+        elif savepoint is not None and self._settings.unaligned_ms is not None:
+            self._stops_aligned.set()
+            self.request_aligned_epoch()
+        else:
+            self._stopping.set()
+        self._thread.join()
+        if folder is None:
+            return None
+        if self._error is not None:
+            raise self._error
+        saved = self._last_savepoint or self._save(folder)  # a job that had ended before saved nothing
+        self._last_savepoint = None
+        if isinstance(saved, Exception):
+            raise saved
+        return saved.path
+
+    def savepoint(self, path: str | os.PathLike[str]) -> Path:
+        return self._save(free_folder(Path(path))).path
+
+    def _reach_alignment(self) -> None:
+        """Called when an epoch that was to leave nothing in flight has done so, before the next one is planned."""
+        self._wants_aligned.clear()
+        if self._stops_aligned.is_set():
+            self._stopping.set()
+
+    def request_aligned_epoch(self) -> None:
+        """Let the next epoch that is planned leave nothing in flight; `status().aligned_epoch` tells when one has.
+
+        It reads nothing and takes as long as what is in flight takes. Where epochs are aligned, the next one is as ever.
+        """
+        self._wants_aligned.set()
+
+    def status(self) -> JobStatus:
+        with self._lock:
+            return copy.deepcopy(self._status)
+
+    @abstractmethod
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints that are retained now."""
+
+    @abstractmethod
+    def _attempt(self, *, again: bool) -> str:
+        """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
+
+    def _wait_until_published(self, path: Path) -> None:
+        """Wait for the first epoch that can be saved, as long as the job is on its way to it."""
+        deadline = time.monotonic() + _FIRST_EPOCH_S
+        while self.status().published < self._first_epoch:
+            if not self._thread.is_alive() or time.monotonic() > deadline or self._thread is threading.current_thread():
+                raise SavepointError.nothing_committed(self.name, path)
+            time.sleep(_POLL_S)
+
+    @property
+    @abstractmethod
+    def _first_epoch(self) -> int:
+        """The number of the job's first epoch; those before it are of the job that it goes on from."""
+
+    @abstractmethod
+    def _save(self, path: Path) -> Savepoint:
+        """Write the newest published epoch into a new folder."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let go of what all attempts share."""
+
+    def _run(self) -> None:
+        try:
+            state, error = self._attempts(), None
+            self._outbox.flush()
+            self._save_last()
+        except Exception as raised:  # handed to whoever waits
+            state, error = "failed", raised
+        finally:
+            self.release()
+        self._error = error
+        with self._lock:
+            self._status.state = state
+            if error is not None:
+                self._status.error = "\n".join([str(error), *getattr(error, "__notes__", ())])
+
+    def _save_last(self) -> None:
+        """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
+        if self._last_folder is not None:
+            try:
+                self._last_savepoint = self._save(self._last_folder)
+            except Exception as error:
+                self._last_savepoint = error
+
+    def _attempts(self) -> str:
+        """Attempt after attempt, until one comes to its end, the job is stopped, or the strategy gives up."""
+        settings = self._settings
+        count, made = settings.restart.begin(), 0
+        while True:
+            try:
+                return self._attempt(again=made > 0)
+            except Exception as error:
+                if self._stopping.is_set() or getattr(error, "is_final", False):
+                    raise
+                failed_ms = settings.restart_time.now_ms()
+                delay_ms = count.delay_ms(failed_ms)
+                if delay_ms is None:
+                    if made:
+                        error.add_note(f"given up after {_times(made)}, as {settings.restart.describe()} says")
+                    raise
+                made += 1
+                self._keep(_reason(error, made, failed_ms, delay_ms))
+            settings.restart_time.wait(delay_ms, self._stopping)
+            if self._stopping.is_set():
+                return "stopped"
+            with self._lock:
+                self._status.state = "running"
+
+    def _keep(self, reason: RestartReason) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
+                append_line(self._file, json.dumps(asdict(reason)))
+        with self._lock:
+            self._status.state = "restarting"
+            self._status.restarts = [*self._status.restarts, reason][-_SHOWN_RESTARTS:]
+
+
+def read_reasons(file: Path) -> list[RestartReason]:
+    """The newest reasons in a job folder; a line that a crash cut off is passed over."""
+    if not file.exists():
+        return []
+    lines = file.read_text().split("\n")[:-1]
+    try:
+        return [RestartReason(**json.loads(line)) for line in lines[-_SHOWN_RESTARTS:]]
+    except (ValueError, TypeError) as error:
+        raise JobError.corrupt(str(file), str(error)) from None
+
+
+def _reason(error: Exception, attempt: int, failed_ms: int, delay_ms: int) -> RestartReason:
+    message, step = str(error)[:_MESSAGE_CHARACTERS], getattr(error, "step", None)
+    return RestartReason(attempt, failed_ms, delay_ms, type(error).__name__, message, step)
+
+
+def _times(count: int) -> str:
+    return "1 restart" if count == 1 else f"{count} restarts"

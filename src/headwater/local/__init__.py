@@ -1,0 +1,1 @@
+"""The local engine: the same hosts as on Spark, in one process, without a JVM."""

@@ -1,1 +1,0 @@
-"""Payloads, hosts, outbox and the local engine: everything an epoch needs but Spark."""

@@ -1,0 +1,249 @@
+"""LevelHost: all entries of one level on one subtask. Payloads and epoch facts in, payloads and state changes out.
+
+It does no I/O, knows nothing of Spark, and gives the same bytes for the same input, whatever the order of its payloads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headwater.clock.sides import SidedValve
+from headwater.clock.watermark import Valve
+from headwater.data.batch import MIN_TIMESTAMP, Batch, concat
+from headwater.graph.nodes import Node
+from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
+from headwater.operators.pass_on import PassOperator
+from headwater.operators.registry import operator_for
+from headwater.plan.levels import DISK, JobPlan
+from headwater.state import changelog
+from headwater.state.backend import StateBackend
+from headwater.state.disk import DiskBackend
+from headwater.state.memory import MEMORY
+from headwater.state.table import StateTable
+from headwater.task.closing import close_all
+from headwater.task.inflight import InFlight
+from headwater.task.merging import merge, merge_two
+from headwater.task.outlet import Outlet, Routed
+from headwater.task.payload import EpochFacts, Payload, decode_payload, level_of
+
+
+@dataclass
+class Outcome:
+    """What a call of a host or a source split gives besides state changes."""
+
+    payloads: list[Routed] = field(default_factory=list)
+    epoch: int = 0
+    sink_batches: dict[str, list[Batch]] = field(default_factory=dict)
+    unread: dict[str, list[Batch]] = field(default_factory=dict)
+    """Rows for side outputs that nobody reads, where the plan keeps them."""
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Per step: rows in and out, watermark, entries of state; of an unaligned epoch also the rows that wait."""
+
+
+Stopwatch = Callable[[], float]
+"""Seconds that have passed since some moment. Nothing but the budget of the next epoch depends on it."""
+
+
+class LevelHost:
+    """A working copy of a level's state and the operators over it."""
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        level: int,
+        subtask: int,
+        stopwatch: Stopwatch = time.perf_counter,
+        local_dir: Path | None = None,
+    ) -> None:
+        """State on disk goes under `local_dir`, or where temporary files go."""
+        self._level, self._subtask = level, subtask
+        self._entries = [_Entry(plan, node, subtask, stopwatch, local_dir) for node in plan.entries(level)]
+        self.sequence = 0
+        self.token: str | None = None
+        self._last_meta: dict[str, Any] | None = None
+
+    def run(self, payloads: Iterable[bytes]) -> Outcome:
+        """Handle one epoch: every entry in graph order gets its rows, then event time, then processing time."""
+        outcome = Outcome()
+        inputs: dict[int, list[Payload]] = {}
+        facts = None
+        for data in payloads:
+            if level_of(data) != self._level:
+                outcome.payloads.append((self._subtask, data))
+                continue
+            payload = decode_payload(data)
+            facts = payload.facts
+            inputs.setdefault(payload.port, []).append(payload)
+        outcome.epoch = 0 if facts is None else facts.epoch
+        outcome.payloads.sort(key=lambda routed: routed[1])
+        for entry in self._entries:
+            arrived = sorted(inputs.get(entry.node.id, ()), key=lambda p: (p.channel, p.sequence))
+            if facts is not None:
+                entry.run(arrived, facts, outcome)
+        return outcome
+
+    def operators(self) -> dict[str, Operator]:
+        """The operators by uid, in the order of the graph."""
+        return {entry.uid: entry.operator for entry in self._entries}
+
+    def tables(self) -> dict[tuple[str, str], StateTable]:
+        """All state, by uid and name."""
+        return {(entry.uid, name): table for entry in self._entries for name, table in entry.tables().items()}
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """How many entries each state of each step holds."""
+        return {entry.uid: entry.sizes() for entry in self._entries}
+
+    def reset(self) -> None:
+        for entry in self._entries:
+            entry.reset()
+        self._last_meta = None
+
+    def close(self) -> None:
+        """Give the place up: steps close what they hold open, and state on disk is removed."""
+        close_all(self._entries)
+
+    def apply(self, record: bytes) -> None:
+        meta, sections = changelog.unpack(record)
+        tables = self.tables()
+        for uid, name, section in sections:
+            tables[uid, name].apply(section)
+        for entry in self._entries:
+            if entry.uid in meta:
+                entry.operator.set_meta(meta[entry.uid])
+        self._last_meta = {**(self._last_meta or {}), **meta}
+
+    def delta(self) -> bytes:
+        meta = {entry.uid: entry.operator.meta() for entry in self._entries}
+        known = self._last_meta or {}
+        changed = {uid: facts for uid, facts in meta.items() if known.get(uid) != facts}
+        sections = []
+        for entry in self._entries:
+            for name, table in entry.tables().items():
+                changes = table.changes()
+                if changes is not None:
+                    sections.append((entry.uid, name, changes))
+        self._last_meta = meta
+        return changelog.pack(changed, sections)
+
+    def base(self) -> bytes:
+        meta = {entry.uid: entry.operator.meta() for entry in self._entries}
+        self._last_meta = meta
+        return changelog.pack(meta, self._dumps())
+
+    def _dumps(self) -> Iterator[changelog.Section]:
+        """All state, a table at a time: only its compressed form has to fit memory as a whole."""
+        for entry in self._entries:
+            for name, table in entry.tables().items():
+                table.forget_changes()
+                if len(table):
+                    yield entry.uid, name, table.dump()
+
+
+class _Entry:
+    """One entry of the level: its operator, what waits for it, the valve of its input channels, and its outlet."""
+
+    def __init__(self, plan: JobPlan, node: Node, subtask: int, stopwatch: Stopwatch, local_dir: Path | None) -> None:
+        self.node = node
+        self.uid = plan.graph.uid(node)
+        self._backend: StateBackend = DiskBackend(self.uid, local_dir) if plan.state_backend == DISK else MEMORY
+        self._channel = f"{self.uid}/{subtask}"
+        self._valve = SidedValve() if node.waits_by_side else Valve()
+        self._in_flight, self._stopwatch = InFlight(self.uid), stopwatch
+        self.operator: Operator
+        if node.is_stateful:
+            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node), self._backend)
+            self._outlet = Outlet.behind(plan, node)
+        else:
+            self.operator = PassOperator()
+            self._outlet = Outlet.into(plan, node)
+
+    def tables(self) -> dict[str, StateTable]:
+        return {**self.operator.tables(), **self._valve.tables(), **self._in_flight.tables()}
+
+    def sizes(self) -> dict[str, int]:
+        return {name: len(table) for name, table in self.operator.tables().items()}
+
+    def reset(self) -> None:
+        self.operator.reset()
+        self._valve.clear_all()
+        self._in_flight.clear_all()
+
+    def close(self) -> None:
+        close_all([self._outlet, self._backend])
+
+    def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
+        """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""
+        standing = self._valve.watermark()
+        rows_out = 0
+        outlet = self._outlet
+
+        def emit(tag: str | None, batch: Batch) -> None:
+            nonlocal rows_out
+            rows_out += len(batch)
+            outlet.emit(tag, batch)
+
+        outlet.begin(facts, self._channel)
+        before = StepTime(standing, facts.now_ms)
+        rows_in = 0
+        for handled in self._handle(payloads, facts):
+            rows_in += self._process(handled, before, emit)
+            for payload in handled:
+                if payload.watermark_ms is not None:
+                    self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle, side=payload.side)
+        for channel, side in self._in_flight.channels():
+            self._valve.update(channel, MIN_TIMESTAMP, side=side)  # event time waits for it, also when it is new
+        after = StepTime(self._valve.settle(), facts.now_ms)
+        if after.watermark_ms > standing:
+            self.operator.advance_watermark(after, emit)
+        self.operator.advance_clock(after, emit)
+        outcome.payloads.extend(outlet.finish(after.watermark_ms, idle=self._valve.is_idle()))
+        for kept, emitted in ((outcome.sink_batches, outlet.sink_batches), (outcome.unread, outlet.unread)):
+            for name, batches in emitted.items():
+                kept.setdefault(name, []).extend(batches)
+        outcome.steps[self.uid] = {
+            "rows_in": rows_in,
+            "rows_out": rows_out,
+            "watermark_ms": after.watermark_ms,
+            "state": self.sizes(),
+            "late_dropped": self.operator.counters().get("late_dropped", 0),
+        }
+        if facts.unaligned_ms is not None:
+            outcome.steps[self.uid]["in_flight"] = self._in_flight.rows
+            outcome.steps[self.uid]["budget"] = self._in_flight.budget
+
+    def _handle(self, arrived: list[Payload], facts: EpochFacts) -> Iterator[list[Payload]]:
+        """What to handle in this epoch, in order, list by list; in an unaligned one, takes the time until all are."""
+        unaligned = facts.unaligned_ms is not None
+        if not self._in_flight.is_in_use(unaligned=unaligned):
+            yield arrived
+            return
+        admitted = self._in_flight.admit(arrived, unaligned=unaligned, ordered=self.operator.needs_order)
+        started = self._stopwatch()
+        yield from admitted
+        if facts.unaligned_ms is not None:
+            rows = sum(len(p.batch) for handled in admitted for p in handled if p.batch is not None)
+            self._in_flight.measured(rows, self._stopwatch() - started, facts.unaligned_ms)
+
+    def _process(self, payloads: list[Payload], time: StepTime, emit: Emit) -> int:
+        """Give the operator its rows; tells how many there were."""
+        operator = self.operator
+        if isinstance(operator, TakesTwo):
+            inputs = merge_two(payloads, ordered=operator.needs_order)
+            if len(inputs):
+                operator.process_two(inputs, time, emit)
+            return len(inputs)
+        rows_in = 0
+        batch = merge([p for p in payloads if not p.combined], ordered=operator.needs_order)
+        if batch is not None:
+            operator.process(batch, time, emit)
+            rows_in += len(batch)
+        combined = [p.batch for p in payloads if p.combined and p.batch is not None]
+        if combined:
+            assert isinstance(operator, TakesCombined)
+            rows_in += operator.process_combined(concat(combined), time, emit)
+        return rows_in

@@ -1,0 +1,207 @@
+"""The outlet of a source or entry: the fused stateless steps behind it, and the ports and sinks at their ends."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from headwater.data.batch import Batch
+from headwater.data.schema import Schema
+from headwater.graph.nodes import LEFT, Exchange, Node
+from headwater.operators.contract import Combiner, HoldsOpen, StatelessOperator, TakesTime
+from headwater.operators.registry import combiner_for, stateless_operator
+from headwater.plan.levels import JobPlan
+from headwater.task.closing import close_all
+from headwater.task.payload import MAX_PAYLOAD_BYTES, EpochFacts, Payload, encode_payload
+from headwater.task.routing import route, with_key
+
+Routed = tuple[int, bytes]
+"""A subtask and a payload for it."""
+
+
+class Outlet:
+    """Takes what a source split or an entry emits in an epoch; gives payloads for deeper levels and tables for sinks."""
+
+    def __init__(self, plan: JobPlan, root: _Branch) -> None:
+        self._plan = plan
+        self._root = root
+        self.ports = root.all_ports()
+        self._steps = list(root.all_steps())
+        self.sink_batches: dict[str, list[Batch]] = {}
+        self.unread: dict[str, list[Batch]] = {}
+
+    @classmethod
+    def behind(cls, plan: JobPlan, node: Node) -> Outlet:
+        """The outlet of a step that emits by itself."""
+        return cls(plan, _branch_behind(plan, node))
+
+    @classmethod
+    def into(cls, plan: JobPlan, node: Node) -> Outlet:
+        """The outlet whose first step is a stateless step or a sink."""
+        root = _Branch()
+        _attach(plan, root, None, node, plan.graph.input_schema(node))
+        return cls(plan, root)
+
+    def begin(self, facts: EpochFacts, channel: str, position: int | None = None) -> None:
+        """Start an epoch for one channel; `position` counts the rows that the channel has given before, if it is known.
+
+        Rows that are dealt out in turn go on from there. Without it they start at a place that depends on channel and epoch
+        and repeats with no period, since an epoch's results may well come with one.
+        """
+        self._facts, self._channel = facts, channel
+        self._sequence = 0
+        self._first_turn = _mixed(channel, facts.epoch) if position is None else _mixed(channel, 0) + position
+        self._turns: dict[tuple[int, int], int] = {}
+        self._ready: list[Routed] = []
+        self.sink_batches, self.unread = {}, {}
+        for operator in self._steps:
+            if isinstance(operator, TakesTime):
+                operator.begin(facts.now_ms)
+
+    def emit(self, tag: str | None, batch: Batch) -> None:
+        """Run rows through the fused steps to their ends."""
+        if len(batch):
+            self._push(self._root, tag, batch)
+
+    def close(self) -> None:
+        """Let every fused step close what it holds open, also when one of them fails to."""
+        close_all(operator for operator in self._steps if isinstance(operator, HoldsOpen))
+
+    def take(self) -> list[Routed]:
+        """The payloads that are ready."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def finish(self, watermark_ms: int, *, idle: bool = False) -> list[Routed]:
+        """The last payloads of the epoch: for every port, the watermark, and whether this channel is idle, to every subtask."""
+        for port in self.ports:
+            for subtask in range(self._plan.parallelism):
+                self._send(port, subtask, watermark_ms=watermark_ms, idle=idle)
+        return self.take()
+
+    def _push(self, branch: _Branch, tag: str | None, batch: Batch) -> None:
+        for sink in branch.sinks.get(tag, ()):
+            self.sink_batches.setdefault(sink, []).append(batch)
+        for port in branch.ports.get(tag, ()):
+            self._exchange(port, batch)
+        if tag is not None and self._plan.keeps_unread and not branch.reads(tag):
+            self.unread.setdefault(tag, []).append(batch)
+        for operator, behind in branch.steps.get(tag, ()):
+            for inner_tag, result in operator.apply(batch):
+                if len(result):
+                    self._push(behind, inner_tag, result)
+
+    def _exchange(self, port: Port, batch: Batch) -> None:
+        exchange = port.exchange
+        if exchange.key is not None:
+            batch = with_key(batch, exchange.key, port.schema, port.step)
+        turn = self._turns.get((port.node, port.side), self._first_turn)
+        combined = None if port.combiner is None else port.combiner.combine(batch)
+        parts = route(
+            batch if combined is None else combined,
+            exchange,
+            self._plan.groups,
+            self._plan.parallelism,
+            turn=turn,
+            step=port.step,
+        )
+        for subtask, part in parts:
+            for piece in _pieces(part):
+                self._send(port, subtask, piece, combined=combined is not None)
+        self._turns[port.node, port.side] = turn + len(batch)
+
+    def _send(
+        self,
+        port: Port,
+        subtask: int,
+        batch: Batch | None = None,
+        *,
+        watermark_ms: int | None = None,
+        idle: bool = False,
+        combined: bool = False,
+    ) -> None:
+        channel = (port.level, port.node, self._channel, self._sequence, self._facts)
+        payload = Payload(*channel, watermark_ms, batch, idle, combined, port.side)
+        self._sequence += 1
+        self._ready.append((subtask, encode_payload(payload)))
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input of an entry, as seen by what emits into it."""
+
+    node: int
+    level: int
+    exchange: Exchange
+    schema: Schema
+    step: str
+    combiner: Combiner | None = None
+    side: int = LEFT
+
+
+@dataclass
+class _Branch:
+    """What hangs behind one step, by side output."""
+
+    sinks: dict[str | None, list[str]] = field(default_factory=dict)
+    ports: dict[str | None, list[Port]] = field(default_factory=dict)
+    steps: dict[str | None, list[tuple[StatelessOperator, _Branch]]] = field(default_factory=dict)
+
+    def reads(self, tag: str) -> bool:
+        """Whether anything takes the rows of a side output."""
+        return tag in self.sinks or tag in self.ports or tag in self.steps
+
+    def all_steps(self) -> Iterator[StatelessOperator]:
+        """Every step fused behind this one."""
+        for steps in self.steps.values():
+            for operator, behind in steps:
+                yield operator
+                yield from behind.all_steps()
+
+    def all_ports(self) -> list[Port]:
+        """Every input of an entry reachable from here, once each."""
+        found = {(port.node, port.side): port for ports in self.ports.values() for port in ports}
+        for steps in self.steps.values():
+            for _, behind in steps:
+                found.update({(port.node, port.side): port for port in behind.all_ports()})
+        return [found[place] for place in sorted(found)]
+
+
+def _branch_behind(plan: JobPlan, node: Node) -> _Branch:
+    branch = _Branch()
+    for consumer, edge in plan.graph.consumers(node):
+        schema = plan.graph.edge_schema(edge)
+        if edge.exchange.moves:
+            level = plan.level_of_entry[consumer.id]
+            uid = plan.graph.uid(consumer)
+            port = Port(consumer.id, level, edge.exchange, schema, uid, combiner_for(consumer, uid), edge.side)
+            branch.ports.setdefault(edge.tag, []).append(port)
+        else:
+            _attach(plan, branch, edge.tag, consumer, schema)
+    return branch
+
+
+def _attach(plan: JobPlan, branch: _Branch, tag: str | None, node: Node, schema: Schema) -> None:
+    uid = plan.graph.uid(node)
+    if node.is_sink:
+        branch.sinks.setdefault(tag, []).append(uid)
+    else:
+        step = (stateless_operator(node, uid, schema), _branch_behind(plan, node))
+        branch.steps.setdefault(tag, []).append(step)
+
+
+def _mixed(channel: str, epoch: int) -> int:
+    """A number that looks random, and is the same on replay."""
+    return int.from_bytes(hashlib.blake2b(f"{channel} {epoch}".encode(), digest_size=4).digest(), "little")
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    """A batch cut so that each piece stays near the size that Spark and its sockets carry well."""
+    size = batch.table.nbytes + 8 * len(batch)
+    if size <= MAX_PAYLOAD_BYTES:
+        yield batch
+        return
+    rows = max(1, len(batch) * MAX_PAYLOAD_BYTES // size)
+    for start in range(0, len(batch), rows):
+        yield batch.slice(start, rows)

@@ -1,0 +1,115 @@
+"""Payloads: what travels between levels. A small header, then the rows as an Arrow stream.
+
+Spark sees payloads as opaque bytes, few and large. The level a payload is for stands in its first bytes, so that a level
+can pass on what is meant for a deeper one without reading it. Rows in flight are stored as payloads, too.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headwater.data.batch import Batch
+from headwater.errors import ChangelogError
+
+DRIVER_LEVEL = 255
+"""The level of reports to the driver."""
+MAX_PAYLOAD_BYTES = 4 << 20
+
+_PREFIX = struct.Struct("<2sBBI")
+_MAGIC, _VERSION = b"HW", 4
+_TIMESTAMP, _KEY = "__ts", "__key"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFacts:
+    """What every task of an epoch must agree on; logged with the offsets, so the same on replay."""
+
+    epoch: int
+    now_ms: int
+    unaligned_ms: int | None = None
+    """About how long a step may work on rows, the others wait; None for an aligned epoch, after which no row waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Rows, or just a watermark, from one channel for one port."""
+
+    level: int
+    port: int
+    channel: str
+    sequence: int
+    facts: EpochFacts
+    watermark_ms: int | None
+    batch: Batch | None
+    idle: bool = False
+    """Said with a watermark: whether the channel is idle, so that the receiver does not wait for it."""
+    combined: bool = False
+    """Whether the rows went through the combiner of the step they are for."""
+    side: int = 0
+    """Which input of the step they are for."""
+
+
+def level_of(data: bytes) -> int:
+    """The level a payload is for."""
+    return data[3]
+
+
+def encode_payload(payload: Payload) -> bytes:
+    """The payload as bytes; the same payload gives the same bytes."""
+    facts = payload.facts
+    channel = [payload.port, payload.channel, payload.sequence]
+    unaligned = [] if facts.unaligned_ms is None else [facts.unaligned_ms]
+    flags = [payload.idle, payload.combined, payload.side]
+    header = json.dumps([*channel, facts.epoch, facts.now_ms, payload.watermark_ms, *flags, *unaligned]).encode()
+    prefix = _PREFIX.pack(_MAGIC, _VERSION, payload.level, len(header))
+    body = b"" if payload.batch is None else _encode_batch(payload.batch)
+    return b"".join((prefix, header, body))
+
+
+def decode_payload(data: bytes) -> Payload:
+    """The reverse of `encode_payload`; the rows are read in place."""
+    magic, version, level, length = _PREFIX.unpack_from(data)
+    if magic != _MAGIC or version != _VERSION:
+        raise ChangelogError.bad_payload(bytes(data[:3]))
+    at = _PREFIX.size
+    port, channel, sequence, epoch, now_ms, watermark_ms, *rest = json.loads(data[at : at + length])
+    flags, unaligned = rest[:3], rest[3:]
+    at += length
+    batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
+    return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms, *unaligned), watermark_ms, batch, *flags)
+
+
+def encode_report(report: dict[str, object]) -> bytes:
+    """A task's report to the driver."""
+    header = json.dumps(report, sort_keys=True).encode()
+    return _PREFIX.pack(_MAGIC, _VERSION, DRIVER_LEVEL, len(header)) + header
+
+
+def decode_report(data: bytes) -> dict[str, object]:
+    """The reverse of `encode_report`."""
+    return json.loads(data[_PREFIX.size :])  # type: ignore[no-any-return]
+
+
+def _encode_batch(batch: Batch) -> pa.Buffer:
+    table = batch.table.append_column(_TIMESTAMP, pa.array(batch.timestamps))
+    if batch.key is not None:
+        table = table.append_column(_KEY, batch.key)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue()
+
+
+def _decode_batch(buffer: pa.Buffer) -> Batch:
+    table = pa.ipc.open_stream(buffer).read_all()
+    key = None
+    if table.column_names[-1] == _KEY:
+        column = table.column(_KEY)
+        key = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        table = table.drop_columns([_KEY])
+    timestamps = table.column(_TIMESTAMP).to_numpy()
+    return Batch(table.drop_columns([_TIMESTAMP]), timestamps, key)

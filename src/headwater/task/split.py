@@ -1,0 +1,85 @@
+"""SplitHost: the source step on one split. Reads a range, assigns event time, runs the fused steps, sends the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from headwater.clock.event_time import timestamps_of
+from headwater.connectors.contract import DEAD_LETTERS, DeadLetters
+from headwater.data.batch import MAX_TIMESTAMP, Batch, no_timestamps
+from headwater.graph.nodes import SourceNode
+from headwater.plan.levels import JobPlan
+from headwater.task.host import Outcome
+from headwater.task.outlet import Outlet, Routed
+from headwater.task.payload import EpochFacts
+from headwater.task.split_watermark import split_watermark
+
+_CHUNK_ROWS = 131_072
+"""Rows handled at a time: large enough for vectorised steps, small enough to keep payloads flowing."""
+
+
+class SplitHost:
+    """Stateless by design: what it sends for a range of a split depends on the range and the epoch's facts alone."""
+
+    def __init__(self, plan: JobPlan, node: SourceNode, split: str) -> None:
+        self._node, self._split = node, split
+        self.uid = plan.graph.uid(node)
+        self._outlet = Outlet.behind(plan, node)
+
+    def run(self, start: int, end: int, facts: EpochFacts, *, ended: bool, idle: bool = False) -> Iterator[Outcome]:
+        """Payloads as they become ready; the last outcome holds the sinks' tables and the counters."""
+        outlet = self._outlet
+        outlet.begin(facts, f"{self.uid}/{self._split}", start)
+        mark, rows = split_watermark(self._node, self.uid), 0
+        dead_letters = 0
+        for batch in self._batches(start, end):
+            if isinstance(batch, DeadLetters):
+                dead_letters += len(batch.table)
+                outlet.emit(DEAD_LETTERS.name, Batch(batch.table, no_timestamps(len(batch.table))))
+                continue
+            if len(batch):
+                mark.see(batch)
+                rows += len(batch)
+            outlet.emit(None, batch)
+            yield Outcome(outlet.take())
+        watermark_ms = MAX_TIMESTAMP if ended else mark.end()
+        last: list[Routed] = outlet.finish(watermark_ms, idle=idle)
+        counters = {"rows_in": rows + dead_letters, "rows_out": rows, "dead_letters": dead_letters}
+        steps = {self.uid: {**counters, "watermark_ms": watermark_ms, "state": {}}}
+        yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
+
+    def close(self) -> None:
+        """Give the place up: the source and fused steps close what they hold open."""
+        try:
+            self._node.source.release(self._split)
+        finally:
+            self._outlet.close()
+
+    def _batches(self, start: int, end: int) -> Iterator[Batch | DeadLetters]:
+        """The rows of a range in chunks that depend on the range alone, however the source cuts its batches."""
+        waiting: list[pa.RecordBatch] = []
+        count = 0
+        if start < end:
+            for batch in self._node.source.read(self._split, start, end):
+                if isinstance(batch, DeadLetters):
+                    yield batch
+                    continue
+                rest = batch
+                while count + len(rest) >= _CHUNK_ROWS:
+                    room = _CHUNK_ROWS - count
+                    yield self._timed([*waiting, rest.slice(0, room)])
+                    rest, waiting, count = rest.slice(room), [], 0
+                if len(rest):
+                    waiting.append(rest)
+                    count += len(rest)
+        if waiting:
+            yield self._timed(waiting)
+
+    def _timed(self, batches: list[pa.RecordBatch]) -> Batch:
+        table = pa.Table.from_batches(batches)
+        column = self._node.watermarks.column
+        if column is None:
+            return Batch(table, no_timestamps(len(table)))
+        return Batch(table, timestamps_of(table, column, self.uid))

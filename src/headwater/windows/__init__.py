@@ -1,0 +1,1 @@
+"""What users say of windows: assigners, triggers and their composition, evictors."""
