@@ -1,4 +1,4 @@
-"""A batch of rows on its way between steps: an Arrow table, an event time for each row, and a key where one was computed."""
+"""A batch of rows on its way between steps: an Arrow table, event times, and where there are some, keys and row kinds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from headwater.data.row_kinds import Kinds, inserts
 
 MIN_TIMESTAMP = -(1 << 63)
 """The watermark before the first event, and the timestamp of a row that has none."""
@@ -19,11 +21,13 @@ Timestamps = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class Batch:
-    """Rows in order. `key` is set only when the key is the result of a function."""
+    """Rows in order. `key` is set only when the key is the result of a function, `kinds` only in a changelog."""
 
     table: pa.Table
     timestamps: Timestamps
     key: pa.Array | None = None
+    kinds: Kinds | None = None
+    """What each row does; None where all insert."""
 
     def __len__(self) -> int:
         return len(self.timestamps)
@@ -31,7 +35,10 @@ class Batch:
     def take(self, order: npt.NDArray[np.int64]) -> Batch:
         indices = pa.array(order)
         return Batch(
-            self.table.take(indices), self.timestamps[order], None if self.key is None else self.key.take(indices)
+            self.table.take(indices),
+            self.timestamps[order],
+            None if self.key is None else self.key.take(indices),
+            None if self.kinds is None else self.kinds[order],
         )
 
     def slice(self, start: int, count: int) -> Batch:
@@ -39,6 +46,7 @@ class Batch:
             self.table.slice(start, count),
             self.timestamps[start : start + count],
             None if self.key is None else self.key.slice(start, count),
+            None if self.kinds is None else self.kinds[start : start + count],
         )
 
 
@@ -49,7 +57,11 @@ def concat(batches: Sequence[Batch]) -> Batch:
     key = None
     if all(b.key is not None for b in batches):
         key = pa.concat_arrays([b.key for b in batches])
-    return Batch(pa.concat_tables([b.table for b in batches]), np.concatenate([b.timestamps for b in batches]), key)
+    kinds = None
+    if any(b.kinds is not None for b in batches):
+        kinds = np.concatenate([inserts(len(b)) if b.kinds is None else b.kinds for b in batches])
+    timestamps = np.concatenate([b.timestamps for b in batches])
+    return Batch(pa.concat_tables([b.table for b in batches]), timestamps, key, kinds)
 
 
 def no_timestamps(count: int) -> Timestamps:

@@ -12,4 +12,4 @@ class PassOperator(Step):
     needs_order = True
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
-        emit(None, Batch(batch.table, batch.timestamps))  # its key was for the way here only
+        emit(None, Batch(batch.table, batch.timestamps, kinds=batch.kinds))  # its key was for the way here only

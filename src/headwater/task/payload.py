@@ -21,7 +21,7 @@ MAX_PAYLOAD_BYTES = 4 << 20
 
 _PREFIX = struct.Struct("<2sBBI")
 _MAGIC, _VERSION = b"HW", 4
-_TIMESTAMP, _KEY = "__ts", "__key"
+_TIMESTAMP, _KEY, _KIND = "__ts", "__key", "__kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ def _encode_batch(batch: Batch) -> pa.Buffer:
     table = batch.table.append_column(_TIMESTAMP, pa.array(batch.timestamps))
     if batch.key is not None:
         table = table.append_column(_KEY, batch.key)
+    if batch.kinds is not None:
+        table = table.append_column(_KIND, pa.array(batch.kinds))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
@@ -106,10 +108,13 @@ def _encode_batch(batch: Batch) -> pa.Buffer:
 
 def _decode_batch(buffer: pa.Buffer) -> Batch:
     table = pa.ipc.open_stream(buffer).read_all()
-    key = None
-    if table.column_names[-1] == _KEY:
-        column = table.column(_KEY)
-        key = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        table = table.drop_columns([_KEY])
-    timestamps = table.column(_TIMESTAMP).to_numpy()
-    return Batch(table.drop_columns([_TIMESTAMP]), timestamps, key)
+    names = table.column_names
+    rows = names.index(_TIMESTAMP)
+    beside = {name: table.column(at) for at, name in enumerate(names[rows:], rows)}
+    key, kinds = beside.get(_KEY), beside.get(_KIND)
+    return Batch(
+        table.select(range(rows)),
+        beside[_TIMESTAMP].to_numpy(),
+        None if key is None else key.chunk(0) if key.num_chunks == 1 else key.combine_chunks(),
+        None if kinds is None else kinds.to_numpy(),
+    )

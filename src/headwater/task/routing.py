@@ -28,7 +28,7 @@ def with_key(batch: Batch, key: Key, schema: Schema, step: str) -> Batch:
         keys = [key.function(row) for row in rows_of(batch.table, schema.row)]
     except Exception as error:
         raise user_code_failed(error, step) from None
-    return Batch(batch.table, batch.timestamps, encode(keys, pa.field("key", key.type), step))
+    return Batch(batch.table, batch.timestamps, encode(keys, pa.field("key", key.type), step), batch.kinds)
 
 
 def route(
@@ -39,7 +39,7 @@ def route(
         yield from ((subtask, batch) for subtask in range(parallelism))
     elif exchange.partitioner is not None:
         chosen = _chosen(batch, exchange, parallelism, step)
-        yield from _split(Batch(batch.table, batch.timestamps), chosen, parallelism)
+        yield from _split(Batch(batch.table, batch.timestamps, kinds=batch.kinds), chosen, parallelism)
     elif exchange.kind == "global" or parallelism == 1:
         yield 0, batch
     elif exchange.key is not None:

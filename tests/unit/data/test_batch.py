@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import MIN_TIMESTAMP, Batch, concat, no_timestamps, timestamp_array, timestamp_list
+from headwater.data.row_kinds import DELETE, INSERT, UPDATE_BEFORE
 
 
 def batch(*values: int, key: bool = False) -> Batch:
@@ -38,3 +39,14 @@ def test_no_timestamp_is_none_in_python_and_the_smallest_number_inside() -> None
     assert timestamp_array([None, 5, -1]).tolist() == [MIN_TIMESTAMP, 5, -1]
     assert timestamp_list(timestamp_array([None, 5])) == [None, 5]
     assert timestamp_list(timestamp_array([])) == []
+
+
+def test_kinds_stay_with_their_rows_and_rows_without_insert() -> None:
+    changes = Batch(pa.table({"n": [1, 2]}), np.array([10, 20]), kinds=np.array([UPDATE_BEFORE, DELETE], np.int8))
+    whole = concat([batch(0), changes])
+    assert whole.kinds is not None
+    assert whole.kinds.tolist() == [INSERT, UPDATE_BEFORE, DELETE]
+    for part in (whole.take(np.array([2, 1])), whole.slice(1, 2)):
+        assert part.kinds is not None
+        assert sorted(zip(part.table["n"].to_pylist(), part.kinds.tolist(), strict=True)) == [(1, 1), (2, 3)]
+    assert concat([batch(1), batch(2)]).kinds is None

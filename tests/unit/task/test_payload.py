@@ -35,6 +35,17 @@ def test_a_payload_comes_back_with_rows_times_and_keys(key: pa.Array | None) -> 
     assert (back.level, back.port, back.channel, back.sequence, back.facts) == (3, 9, "source/ü", 4, FACTS)
 
 
+@pytest.mark.parametrize("key", [None, pa.array(["a", None])])
+def test_row_kinds_travel_beside_the_columns(key: pa.Array | None) -> None:
+    changes = batch(key)
+    changes.kinds = np.array([3, 0], np.int8)
+    back = decode_payload(encode_payload(Payload(1, 0, "c", 0, FACTS, None, changes)))
+    assert back.batch is not None
+    assert back.batch.kinds is not None
+    assert (back.batch.table.column_names, back.batch.kinds.tolist()) == (["n", "s"], [3, 0])
+    assert back.batch.key == key
+
+
 @pytest.mark.parametrize("watermark", [MIN_TIMESTAMP, -1, (1 << 63) - 1])
 def test_a_watermark_travels_without_rows(watermark: int) -> None:
     back = decode_payload(encode_payload(Payload(1, 0, "c", 0, FACTS, watermark, None)))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import Batch, Timestamps
-from headwater.data.row_kinds import DELETE, INSERT, ROW_KIND, Kinds, adds, kind_names, read_kinds
+from headwater.data.row_kinds import DELETE, INSERT, ROW_KIND, Kinds, adds, inserts, kind_names, read_kinds
 from headwater.data.rows import Row
 from headwater.graph.nodes import Key, RegularJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
@@ -73,7 +73,7 @@ class _Side:
 
     def read(self, batch: Batch, step: str) -> _Arrived:
         """The rows that matter: those without a key can meet none, and only an outer side shows them."""
-        kinds = read_kinds(batch.table, step) if self.is_changelog else np.full(len(batch), INSERT)
+        kinds = read_kinds(batch.table, step) if self.is_changelog else inserts(len(batch))
         rows, times = with_key_column(batch, self._key).table.select(self._schema.names), batch.timestamps
         meets = can_meet(rows, self.names)
         if not self.is_outer and not meets.all():
