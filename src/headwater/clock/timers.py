@@ -10,7 +10,7 @@ import pyarrow as pa
 from headwater.data.rows import decode
 from headwater.state.spread import InOneOrder, Spread
 from headwater.state.table import PUT, REMOVE, KeyedLayout, chunks_of
-from headwater.state.timers import TimerKey, Timers
+from headwater.state.timers import TimerKey, TimerStore
 
 EVENT, PROCESSING = "event", "processing"
 
@@ -22,7 +22,7 @@ class TimerQueue:
     queue was rebuilt; it is stored with the timer.
     """
 
-    def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread, timers: Timers) -> None:
+    def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread, timers: TimerStore) -> None:
         columns = [("timestamp", pa.int64()), ("registration", pa.int64())]
         self._layout = KeyedLayout(step, f"@timers.{domain}", key, columns)
         self.spread: Spread = InOneOrder(spread, "registration")

@@ -75,7 +75,7 @@ class TwoInputs:
         return sum(len(side) for side in (self.left, self.right) if side is not None)
 
 
-class Step(Protocol):
+class StatefulOperator(Protocol):
     """What every step of a level does: gets rows, then the advance of event time, then of processing time, once an epoch.
 
     An operator that extends it does what most do where it says nothing: it waits for no time, keeps nothing besides its
@@ -119,7 +119,7 @@ class Step(Protocol):
             table.clear_all()
 
 
-class TakesOne(Step, Protocol):
+class TakesOne(StatefulOperator, Protocol):
     """A step with one input."""
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
@@ -127,7 +127,7 @@ class TakesOne(Step, Protocol):
 
 
 @runtime_checkable
-class TakesTwo(Step, Protocol):
+class TakesTwo(StatefulOperator, Protocol):
     """A step with two inputs."""
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:

@@ -17,7 +17,7 @@ _DENSE = 4
 
 
 @dataclass(frozen=True)
-class Groups:
+class Grouped:
     """The group of each row, numbered from 0, and the first row of each group."""
 
     codes: Codes
@@ -27,7 +27,7 @@ class Groups:
         return len(self.first)
 
 
-def group(columns: Columns, rows: int, above: Codes | None = None) -> Groups:
+def group(columns: Columns, rows: int, above: Codes | None = None) -> Grouped:
     """Rows with equal values are one group; nulls are equal. `above` are codes that come first in the groups' order."""
     codes = np.zeros(rows, np.int64) if above is None else above
     size = int(codes.max()) + 1 if rows else 0
@@ -70,11 +70,11 @@ def _codes_of(column: pa.Array | pa.ChunkedArray) -> tuple[Codes, int]:
     return encoded.indices.to_numpy().astype(np.int64), max(1, len(encoded.dictionary))
 
 
-def _groups(codes: Codes, size: int) -> Groups:
+def _groups(codes: Codes, size: int) -> Grouped:
     codes, count = _dense(codes, size)
     first = np.empty(count, np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return Groups(codes, first)
+    return Grouped(codes, first)
 
 
 def _dense(codes: Codes, size: int) -> tuple[Codes, int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from headwater.data.batch import Batch
-from headwater.operators.contract import Emit, Step, StepTime
+from headwater.operators.contract import Emit, StatefulOperator, StepTime
 
 
-class PassOperator(Step):
+class PassOperator(StatefulOperator):
     """Hands rows on as they are."""
 
     needs_order = True

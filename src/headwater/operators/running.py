@@ -9,7 +9,7 @@ from headwater.data.batch import Batch
 from headwater.data.rows import Row
 from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.contract import Emit, Step, StepTime
+from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.state.accumulators import open_accumulators
@@ -19,7 +19,7 @@ from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 
-class RunningOperator(Step):
+class RunningOperator(StatefulOperator):
     """Runs one `agg` without windows on one subtask: rows and what is kept of keys both go by columns."""
 
     needs_order = True

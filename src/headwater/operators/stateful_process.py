@@ -10,7 +10,7 @@ from headwater.data.batch import Batch
 from headwater.data.rows import Row
 from headwater.functions import Context, ProcessFunction
 from headwater.graph.nodes import StatefulProcessNode
-from headwater.operators.contract import Emit, Step, StepTime
+from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.keyed import SLICE_ROWS
 from headwater.operators.stateless import ProcessCalls
 from headwater.operators.timers import NoTimers
@@ -19,7 +19,7 @@ from headwater.state.operator_list import open_operator_states
 from headwater.state.table import StateTable
 
 
-class StatefulProcessOperator(Step):
+class StatefulProcessOperator(StatefulOperator):
     """Runs one `ProcessFunction` that declares operator state on one subtask.
 
     The function is made and opened when state is in place, and anew when state came from elsewhere since: what it took out

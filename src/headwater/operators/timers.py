@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
 from headwater.errors import StateError
-from headwater.operators.contract import Step
+from headwater.operators.contract import StatefulOperator
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY, Cursor
 from headwater.state.spread import BY_KEY, Spread
@@ -67,7 +67,7 @@ class StepTimers:
             queue.next_registration = 0
 
 
-class KeepsTimers(Step):
+class KeepsTimers(StatefulOperator):
     """A step that has timers, whose numbers are all that it keeps besides its tables."""
 
     _timers: StepTimers

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headwater.descriptors import StateDeclaration
 from headwater.state.memory import KeyTable
-from headwater.state.timers import Timers
+from headwater.state.timers import TimerStore
 
 
 class StateBackend(Protocol):
@@ -21,7 +21,7 @@ class StateBackend(Protocol):
     def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
         """A table for the entries of declared states."""
 
-    def timers(self, key: pa.DataType) -> Timers:
+    def timers(self, key: pa.DataType) -> TimerStore:
         """What holds timers of keys."""
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ TimerKey = tuple[int, Any]
 """A time and a key: there is one timer for both at most."""
 
 
-class Timers(Protocol):
+class TimerStore(Protocol):
     """Timers by time and key."""
 
     def __contains__(self, timer: object, /) -> bool: ...

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.operators.contract import Step
+from headwater.operators.contract import StatefulOperator
 from headwater.operators.join.store import RowStore, merged_stores
 from headwater.state.table import StateTable
 
 
-class KeepsRows(Step):
+class KeepsRows(StatefulOperator):
     """A join over stores by name."""
 
     def __init__(self, stores: dict[str, RowStore]) -> None:

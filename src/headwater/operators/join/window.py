@@ -17,7 +17,7 @@ import pyarrow as pa
 from headwater.data.batch import Batch
 from headwater.data.rows import Row
 from headwater.graph.nodes import WindowInput, WindowJoinNode
-from headwater.operators.contract import Emit, Step, StepTime, TwoInputs
+from headwater.operators.contract import Emit, StatefulOperator, StepTime, TwoInputs
 from headwater.operators.grouping import Codes, Columns, among, group, stacked
 from headwater.operators.join.keys import key_columns, key_names, keyed_rows, stored_schema
 from headwater.operators.join.run import chunks, expand
@@ -40,7 +40,7 @@ class _Firing:
     right: pa.Table
 
 
-class WindowJoinOperator(Step):
+class WindowJoinOperator(StatefulOperator):
     """Runs one such join on one subtask."""
 
     needs_order = False

@@ -17,7 +17,7 @@ from headwater.data.rows import Row
 from headwater.descriptors import ListState, ValueState, state_of_type
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.contract import Emit, Step, StepTime
+from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import Codes, group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.window.late import LateRows, MissedWindows
@@ -38,7 +38,7 @@ class _KeptOfKey(NamedTuple):
     """The piece that is not full yet, if there is one."""
 
 
-class CountWindowOperator(Step):
+class CountWindowOperator(StatefulOperator):
     """Runs one such step on one subtask."""
 
     needs_order = True

@@ -15,7 +15,7 @@ import pyarrow as pa
 from headwater.data.batch import Batch
 from headwater.data.rows import Row
 from headwater.graph.nodes import WindowNode
-from headwater.operators.contract import Emit, Step, StepTime
+from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import among, group
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.panes import moments
@@ -26,7 +26,7 @@ from headwater.state.table import StateTable
 from headwater.windows.assigners import SlicedAssigner, Window
 
 
-class SlicedWindowOperator(Step):
+class SlicedWindowOperator(StatefulOperator):
     """Runs one such step on one subtask."""
 
     def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:

@@ -12,7 +12,7 @@ from headwater.aggregates import Aggregate
 from headwater.data.batch import Batch, Timestamps
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.grouping import Groups, group
+from headwater.operators.grouping import Grouped, group
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.schedule import slice_starts
 from headwater.windows.assigners import SlicedAssigner, Sliding, WindowAssigner
@@ -76,7 +76,7 @@ class Slicer:
         """Where the slice of each row starts."""
         return slice_starts(self._assigner, timestamps, self._step)
 
-    def groups(self, batch: Batch, starts: Timestamps) -> Groups:
+    def groups(self, batch: Batch, starts: Timestamps) -> Grouped:
         """The rows by slice and key, slices in order."""
         codes = np.unique(starts, return_inverse=True)[1].astype(np.int64)
         return group(key_arrays(batch, self._node.key), len(batch), codes)
