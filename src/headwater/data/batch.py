@@ -49,6 +49,10 @@ class Batch:
             None if self.kinds is None else self.kinds[start : start + count],
         )
 
+    def results(self, table: pa.Table, places: Sequence[int] | npt.NDArray[np.int64]) -> Batch:
+        """What was made of rows: each with the time and the kind of the row at its place."""
+        return Batch(table, self.timestamps[places], kinds=None if self.kinds is None else self.kinds[places])
+
 
 def concat(batches: Sequence[Batch]) -> Batch:
     """Batches of one schema, end to end; the key stays only when all of them have one."""

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.data.schema import Schema, type_ddl
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
 _DIALECT = "databricks"
 """sqlglot's name for Spark SQL in ANSI mode, the default since Spark 4: a cast that fails is an error, not a null."""
-TIMESTAMP_COLUMN = "__ts"
-"""The hidden column with a row's event time, carried through a query untouched."""
+_PLACE = "__place"
+"""The hidden column with a row's place in its batch, carried through a query untouched."""
 
 
 def compile_select(expressions: Sequence[str], schema: Schema, step: str) -> tuple[str, Schema]:
@@ -62,21 +64,22 @@ def compile_where(text: str, schema: Schema, step: str) -> str:
     return query
 
 
-def run(query: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Run a compiled query over a batch that holds the hidden timestamp column; the rows stay in order."""
+def run(query: str, table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Run a compiled query over a batch: the results, in order, and the place of the row that each is of."""
     connection = _connection()
-    connection.register("batch", table)
+    connection.register("batch", table.append_column(_PLACE, pa.array(np.arange(len(table)))))
     try:
         result = connection.sql(query).to_arrow_table()
     finally:
         connection.unregister("batch")
-    return result.cast(schema.append(pa.field(TIMESTAMP_COLUMN, pa.int64())))
+    places: npt.NDArray[np.int64] = result.column(_PLACE).to_numpy()
+    return result.drop_columns([_PLACE]).cast(schema), places
 
 
 def _query(columns: Sequence[exp.Expression], condition: exp.Expression | None) -> str:
     from sqlglot import exp
 
-    select = exp.select(*columns, exp.column(TIMESTAMP_COLUMN, quoted=True)).from_("batch")
+    select = exp.select(*columns, exp.column(_PLACE, quoted=True)).from_("batch")
     if condition is not None:
         select = select.where(condition)
     return select.sql(dialect="duckdb")
@@ -129,7 +132,7 @@ def _parse(text: str, schema: Schema, step: str) -> exp.Expression:
 def _result_schema(query: str, schema: Schema, step: str) -> Schema:
     import duckdb
 
-    empty = schema.arrow.append(pa.field(TIMESTAMP_COLUMN, pa.int64())).empty_table()
+    empty = schema.arrow.append(pa.field(_PLACE, pa.int64())).empty_table()
     connection = _connection()
     connection.register("batch", empty)
     try:
@@ -143,7 +146,7 @@ def _result_schema(query: str, schema: Schema, step: str) -> Schema:
     by_name = {field.name: field.type for field in schema.arrow}
     fields = []
     for field in result:
-        if field.name != TIMESTAMP_COLUMN:
+        if field.name != _PLACE:
             source = by_name.get(field.name)
             fields.append(pa.field(field.name, source if _alike(source, field.type) else _plain_type(field.type)))
     return Schema(pa.schema(fields))

@@ -42,12 +42,12 @@ class FailedRows:
         return np.delete(np.arange(len(self._batch)), list(self._errors))
 
     def results(self, rows: Sequence[Any], places: Places, schema: Schema) -> Batch:
-        """Result rows as a batch, each with the time of the row that it is of.
+        """Result rows as a batch, each with the time and the kind of the row that it is of.
 
         A row one of whose results does not fit the schema has failed too, and gives none.
         """
         try:
-            return Batch(encode_rows(rows, schema.arrow, self._step), self._batch.timestamps[places])
+            return self._batch.results(encode_rows(rows, schema.arrow, self._step), places)
         except RowError:
             if self._tag is None:
                 raise
@@ -58,7 +58,7 @@ class FailedRows:
                 self._errors.setdefault(int(place), str(error))
         good = [at for at, place in enumerate(places) if place not in self._errors]
         table = encode_rows([rows[at] for at in good], schema.arrow, self._step)
-        return Batch(table, self._batch.timestamps[np.asarray(places, np.int64)[good]])
+        return self._batch.results(table, np.asarray(places, np.int64)[good])
 
     def __contains__(self, place: int) -> bool:
         return place in self._errors

@@ -46,7 +46,8 @@ class LookupJoinOperator:
         right = found.rows.take(pa.array(places, mask=missing))
         left = batch if (counts == 1).all() else batch.take(np.repeat(np.arange(len(batch)), counts))
         columns = [*left.table.columns, *right.columns]
-        return [(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), left.timestamps))]
+        table = pa.Table.from_arrays(columns, schema=self._node.schema.arrow)
+        return [(None, Batch(table, left.timestamps, kinds=left.kinds))]
 
     def close(self) -> None:
         """Let go of the table."""

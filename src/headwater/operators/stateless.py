@@ -107,13 +107,11 @@ class QueryOperator:
         self._query, self._schema, self._step = node.query, node.schema, step
 
     def apply(self, batch: Batch) -> Outputs:
-        table = batch.table.append_column(expressions.TIMESTAMP_COLUMN, pa.array(batch.timestamps))
         try:
-            result = expressions.run(self._query, table, self._schema.arrow)
+            result, places = expressions.run(self._query, batch.table, self._schema.arrow)
         except Exception as error:
             raise user_code_failed(error, self._step) from None
-        timestamps = result.column(expressions.TIMESTAMP_COLUMN).to_numpy()
-        return [(None, Batch(result.drop_columns([expressions.TIMESTAMP_COLUMN]), timestamps))]
+        return [(None, batch.results(result, places))]
 
 
 class MapBatchesOperator:
