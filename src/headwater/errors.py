@@ -67,6 +67,10 @@ class SchemaError(HeadwaterError, ValueError):
         return cls(f"{subject}there is no field {name!r}; the fields are {', '.join(names)}")
 
     @classmethod
+    def of_column(cls, name: str, where: str, error: object) -> SchemaError:
+        return cls(f"column {name!r}{where}: {error}")
+
+    @classmethod
     def does_not_fit(cls, step: str, problem: str, action: str) -> SchemaError:
         return cls(f"step {step!r}: {problem}; {action}")
 
@@ -132,6 +136,10 @@ class RowError(HeadwaterError, ValueError):
             f"step {step!r}: expected a dict or tuple with {', '.join(names)}; got {_short(row)} "
             f"({type(row).__name__}); yield rows, not bare values"
         )
+
+    @classmethod
+    def wrong_result(cls, step: str, rule: str, fact: object, action: str) -> RowError:
+        return cls(f"step {step!r}: the function must return {rule}; got {fact}; {action}")
 
     @classmethod
     def other_tag(cls, step: str, tag: str, written: str, read: str) -> RowError:

@@ -8,10 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from headwater import errors
+from headwater.eventlog import errors as log_errors
+from headwater.savepoints import errors as savepoint_errors
+
 PROJECT = Path(__file__).parents[2]
 FOLDERS = ("src", "tests", "bench", "examples", "tools")
 FILES = sorted(path for folder in FOLDERS for path in (PROJECT / folder).rglob("*.py"))
 SOURCES = [path for path in FILES if path.is_relative_to(PROJECT / "src")]
+
+ERRORS = {
+    name
+    for texts in (errors, log_errors, savepoint_errors)
+    for name, thing in vars(texts).items()
+    if isinstance(thing, type) and issubclass(thing, errors.HeadwaterError)
+}
+"""What is raised on purpose, for users to meet."""
 
 EMPTY_WORDS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "impl", "base", "abstract"}
 """Names that say nothing about what is inside."""
@@ -55,3 +67,15 @@ def test_source_files_over_the_soft_limit_have_a_reason() -> None:
 
 def _lines(paths: list[Path]) -> dict[str, int]:
     return {str(path.relative_to(PROJECT)): len(path.read_text().splitlines()) for path in paths}
+
+
+def test_the_texts_of_errors_are_made_where_errors_are_defined() -> None:
+    wrong = [
+        f"{path.relative_to(PROJECT)}:{node.lineno} {node.func.id}"
+        for path in SOURCES
+        if path.name != "errors.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS
+        if node.args and isinstance(node.args[0], ast.Constant | ast.JoinedStr)
+    ]
+    assert wrong == []

@@ -151,7 +151,7 @@ def schema_of(struct: dict[str, Any]) -> Schema:
         try:
             fields.append(pa.field(field["name"], _type(field["type"]), field["nullable"]))
         except SchemaError as error:
-            raise SchemaError(f"column {field['name']!r} of the DataFrame: {error}") from None
+            raise SchemaError.of_column(field["name"], " of the DataFrame", error) from None
     return Schema.of(pa.schema(fields))
 
 

@@ -161,7 +161,9 @@ class _FunctionLookup:
             raise user_code_failed(error, self._step) from None
         if not isinstance(found, Mapping):
             kind = type(found).__name__
-            raise RowError(f"step {self._step!r}: the function must return a dict of keys and their rows; got {kind}")
+            raise RowError.wrong_result(
+                self._step, "a dict of keys and their rows", kind, "return one, also if it is empty"
+            )
         return [_rows(found.get(key)) for key in keys]
 
     def close(self) -> None:

@@ -214,8 +214,10 @@ def _conform(result: Any, schema: Schema, step: str) -> pa.Table:
         result = pa.Table.from_batches([result])
     if not isinstance(result, pa.Table) or sorted(result.column_names) != sorted(schema.names):
         got = result.schema.names if isinstance(result, pa.Table) else type(result).__name__
-        raise RowError(f"step {step!r}: the function must return a table with {', '.join(schema.names)}; got {got}")
+        raise RowError.wrong_result(
+            step, f"a table with {', '.join(schema.names)}", got, "return a pyarrow.Table with these columns"
+        )
     try:
         return result.select(schema.names).cast(schema.arrow)
     except (pa.ArrowException, ValueError) as error:
-        raise RowError(f"step {step!r}: the function's table does not fit '{schema}': {error}") from None
+        raise RowError.wrong_result(step, f"a table that fits '{schema}'", error, "cast its columns") from None

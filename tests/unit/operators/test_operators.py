@@ -37,7 +37,7 @@ def test_functions_over_tables(stream: Stream) -> None:
         (lambda t: t.slice(0, 1), r"got 3 rows and returned 1, so their event times are unknown"),
         (lambda t: t.drop_columns(["n"]), r"must return a table with k, n; got \['k'\]"),
         (lambda t: None, "got NoneType"),
-        (lambda t: t.set_column(1, "n", pa.array(["x"] * 3)), "does not fit 'k string, n bigint'"),
+        (lambda t: t.set_column(1, "n", pa.array(["x"] * 3)), "must return a table that fits 'k string, n bigint'"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(stream: Stream, function: Any, problem: str) -> None:

@@ -108,7 +108,7 @@ def carried(found: pa.Schema) -> Schema:
             fields.append(pa.field(field.name, _carried(field.type), field.nullable))
             Schema.of(pa.schema(fields[-1:]))
         except SchemaError as error:
-            raise SchemaError(f"column {field.name!r}: {error}") from None
+            raise SchemaError.of_column(field.name, "", error) from None
     return Schema.of(pa.schema(fields))
 
 
