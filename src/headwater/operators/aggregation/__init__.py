@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.aggregates import Aggregate, result_fields
+from headwater.aggregates.declared import Aggregate, result_fields
 from headwater.data.schema import Schema
-from headwater.operators.aggregation.arithmetic import Average, Count, Sum, Variance
 from headwater.operators.aggregation.kernel import Groups, Kernel
-from headwater.operators.aggregation.lists import Collection, DistinctCount
-from headwater.operators.aggregation.picks import Arrival, Extreme
-from headwater.operators.aggregation.sketches import DistinctEstimate, Quantiles
+from headwater.operators.aggregation.kernels import KERNELS, Use
 
 
 class Aggregation:
@@ -35,7 +32,8 @@ class Aggregation:
         self.fields = []
         self._kernels: list[tuple[Aggregate, Kernel, slice]] = []
         for field, aggregate in zip(self.results, aggregates.values(), strict=True):
-            kernel = _kernel(aggregate, schema, field.type, step)
+            types = [schema.field(name).type for name in aggregate.columns]
+            kernel = KERNELS[aggregate.function](Use(aggregate, types, field.type, step))
             start = len(self.fields)
             self.fields += [part.with_name(f"{field.name}.{part.name}") for part in kernel.fields]
             self._kernels.append((aggregate, kernel, slice(start, len(self.fields))))
@@ -68,32 +66,6 @@ class Aggregation:
     def empty(self) -> pa.Table:
         """One row: the accumulators of no rows at all."""
         return self.partial(self._no_rows, np.empty(0, np.int64), 1)
-
-
-def _kernel(aggregate: Aggregate, schema: Schema, result_type: pa.DataType, step: str) -> Kernel:
-    function, column = aggregate.function, aggregate.column or ""
-    types = [schema.field(name).type for name in aggregate.columns]
-    if function == "sum":
-        return Sum(result_type, step, column)
-    if function == "avg":
-        return Average(types[0], result_type, step, column)
-    if function in ("stddev", "var"):
-        return Variance(root=function == "stddev")
-    if function in ("first", "last"):
-        return Arrival(types[0], last=function == "last")
-    if function in ("min", "max", "min_by", "max_by"):
-        return Extreme(types, largest=function.startswith("max"))
-    if function in ("collect_list", "collect_set"):
-        return Collection(types[0], distinct=function == "collect_set")
-    if function == "count_distinct":
-        return DistinctCount(types[0])
-    if function == "approx_count_distinct":
-        return DistinctEstimate()
-    if function == "approx_quantile":
-        assert aggregate.q is not None
-        return Quantiles(aggregate.q)
-    assert function == "count", function
-    return Count()
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.aggregates import sum_type
+from headwater.aggregates.facts import sum_type
 from headwater.data.schema import type_ddl
 from headwater.errors import RowError
 from headwater.operators.aggregation.kernel import Floats, Groups, Ints, mask, present

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headwater.aggregates.declared import is_in_any_order
 from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps, timestamp_list
 from headwater.data.rows import Row, decode
 from headwater.errors import HeadwaterError, RowError
@@ -26,7 +27,6 @@ from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.stateless import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
-from headwater.operators.window.slicing import is_in_any_order
 from headwater.windows.assigners import EVENT, InProcessingTime, Session, Window
 
 SessionsOf = Callable[[Any], list[Window]]

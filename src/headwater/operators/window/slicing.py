@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.aggregates import Aggregate
+from headwater.aggregates.declared import is_in_any_order
 from headwater.data.batch import Batch, Timestamps
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
@@ -22,11 +21,6 @@ _ROWS = "@rows"
 """The column, of a combined batch, with the number of rows in each accumulator."""
 _SAMPLE_ROWS, _PAYS = 4096, 4
 """Combining pays when the rows of a sample make at most a quarter as many accumulators."""
-_IN_ANY_ORDER = frozenset(
-    {"count", "sum", "min", "max", "avg", "stddev", "var"}
-    | {"count_distinct", "approx_count_distinct", "approx_quantile"}
-)
-"""The aggregates whose result does not depend on the order of rows."""
 
 
 def is_sliced(node: WindowNode) -> bool:
@@ -43,11 +37,6 @@ def is_sliced(node: WindowNode) -> bool:
         and not node.panes.has_info
         and not node.panes.has_empty
     )
-
-
-def is_in_any_order(aggregates: Mapping[str, Aggregate]) -> bool:
-    """Whether results do not depend on the order of rows."""
-    return all(aggregate.function in _IN_ANY_ORDER for aggregate in aggregates.values())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""Which kernel computes an aggregate: one for each function of the table of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headwater.aggregates.declared import Aggregate
+from headwater.operators.aggregation.arithmetic import Average, Count, Sum, Variance
+from headwater.operators.aggregation.kernel import Kernel
+from headwater.operators.aggregation.lists import Collection, DistinctCount
+from headwater.operators.aggregation.picks import Arrival, Extreme
+from headwater.operators.aggregation.sketches import DistinctEstimate, Quantiles
+
+
+@dataclass(frozen=True)
+class Use:
+    """An aggregate as a step uses it."""
+
+    aggregate: Aggregate
+    types: list[pa.DataType]
+    """Those of its columns."""
+    result: pa.DataType
+    step: str
+
+    @property
+    def column(self) -> str:
+        return self.aggregate.column or ""
+
+    @property
+    def q(self) -> float | tuple[float, ...]:
+        assert self.aggregate.q is not None
+        return self.aggregate.q
+
+
+KERNELS: Mapping[str, Callable[[Use], Kernel]] = {
+    "count": lambda _: Count(),
+    "sum": lambda use: Sum(use.result, use.step, use.column),
+    "avg": lambda use: Average(use.types[0], use.result, use.step, use.column),
+    "stddev": lambda _: Variance(root=True),
+    "var": lambda _: Variance(root=False),
+    "min": lambda use: Extreme(use.types, largest=False),
+    "max": lambda use: Extreme(use.types, largest=True),
+    "min_by": lambda use: Extreme(use.types, largest=False),
+    "max_by": lambda use: Extreme(use.types, largest=True),
+    "first": lambda use: Arrival(use.types[0], last=False),
+    "last": lambda use: Arrival(use.types[0], last=True),
+    "collect_list": lambda use: Collection(use.types[0], distinct=False),
+    "collect_set": lambda use: Collection(use.types[0], distinct=True),
+    "count_distinct": lambda use: DistinctCount(use.types[0]),
+    "approx_count_distinct": lambda _: DistinctEstimate(),
+    "approx_quantile": lambda use: Quantiles(use.q),
+}
