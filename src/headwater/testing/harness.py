@@ -16,7 +16,7 @@ from headwater.data.rows import Row, encode_rows
 from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
-from headwater.local.engine import LocalCluster
+from headwater.local.cluster import LocalCluster
 from headwater.operators.stateless import rows_of
 from headwater.plan.levels import MEMORY, plan_job
 from headwater.savepoints.rescale import Place, rescale

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
-from headwater.local.engine import LocalCluster
+from headwater.local.cluster import LocalCluster
 from headwater.operators.window import SlicedWindowOperator, WindowOperator
 from headwater.state.changelog import catch_up
 from headwater.streams.stream import Stream

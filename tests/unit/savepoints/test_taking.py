@@ -12,7 +12,8 @@ import pytest
 
 import headwater as hw
 from headwater.job.engine import Settings
-from headwater.local.engine import LocalEngine, LocalJob
+from headwater.local.engine import LocalEngine
+from headwater.local.job import LocalJob
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.steps import SavepointStep
 
