@@ -106,6 +106,14 @@ class GraphError(HeadwaterError, ValueError):
         return cls(f"step {step!r} joins streams of two environments; build both from the same hw.Environment")
 
     @classmethod
+    def half_trigger(cls, trigger: str, missing: list[str]) -> GraphError:
+        return cls(
+            f"trigger {trigger!r} must say of rows one by one and of many at once in one class; "
+            f"it has no {' and no '.join(missing)} of its own; "
+            f"write on_element, on_rows and rows_to_fire, or on_element alone"
+        )
+
+    @classmethod
     def bad_argument(cls, step: str, rule: str, fact: object, action: str) -> GraphError:
         return cls(f"step {step!r} {rule}; got {fact!r}; {action}")
 

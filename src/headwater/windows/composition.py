@@ -38,9 +38,6 @@ class _Composed(Trigger):
     def parts(self) -> Sequence[Trigger]:
         return self._parts
 
-    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
-        return self._ask("on_element", event, ctx)
-
     def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         return self._ask("on_event_time", timestamp, ctx)
 
@@ -66,20 +63,22 @@ class RepeatTrigger(_Composed):
         part = self._parts[0]
         result: TriggerResult = getattr(part, what)(about, ctx)
         if FIRE in result and part.is_done():
-            part.reset(ctx)
+            part.reset()
             part.rearm(ctx)
         return result
+
+    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
+        return self._ask("on_element", event, ctx)
 
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
         part, found, at = self._parts[0], [NO_FIRINGS], 0
         while at < len(timestamps):
-            rows = timestamps[at:][: part.rows_to_fire(ctx)]
-            fired = part.on_rows(rows, ctx)
+            rows, fired = _until_it_fires(part, timestamps[at:], ctx)
             if len(fired.places) and part.is_done():
-                part.reset(ctx)
+                part.reset()
                 part.rearm(ctx)
             found.append(fired.behind(at))
-            at += len(rows)
+            at += rows
         return Firings(*map(np.concatenate, zip(*found, strict=True)))
 
     def rows_to_fire(self, ctx: TriggerContext) -> int | None:
@@ -98,6 +97,9 @@ class EitherTrigger(_Composed):
         for part in self._parts:
             result |= getattr(part, what)(about, ctx)
         return result
+
+    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
+        return self._ask("on_element", event, ctx)
 
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
         return reduce(_together, [part.on_rows(timestamps, ctx) for part in self._parts])
@@ -126,6 +128,9 @@ class BothTrigger(_Composed):
             return CONTINUE
         self.fired.clear()
         return FIRE | purge
+
+    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
+        return self._ask("on_element", event, ctx)
 
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
         found = [part.on_rows(timestamps, ctx) for part in self._parts]
@@ -163,23 +168,28 @@ class ThenTrigger(_Composed):
         if FIRE in result:
             self.turn.add(min((self.turn.get() or 0) + 1, len(self._parts)))
             if self._current() is not part:
-                part.reset(ctx)
+                part.reset()
                 self._current().rearm(ctx)
         return result
+
+    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
+        return self._ask("on_element", event, ctx)
 
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
         found, at = [NO_FIRINGS], 0
         while at < len(timestamps):
             part = self._current()
-            rows = timestamps[at:] if part is self._parts[-1] else timestamps[at:][: part.rows_to_fire(ctx)]
-            fired = part.on_rows(rows, ctx)
+            if part is self._parts[-1]:
+                rows, fired = len(timestamps) - at, part.on_rows(timestamps[at:], ctx)
+            else:
+                rows, fired = _until_it_fires(part, timestamps[at:], ctx)
             if len(fired.places):
                 self.turn.add(min((self.turn.get() or 0) + len(fired.places), len(self._parts)))
                 if self._current() is not part:
-                    part.reset(ctx)
+                    part.reset()
                     self._current().rearm(ctx)
             found.append(fired.behind(at))
-            at += len(rows)
+            at += rows
         return Firings(*map(np.concatenate, zip(*found, strict=True)))
 
     def rows_to_fire(self, ctx: TriggerContext) -> int | None:
@@ -275,6 +285,19 @@ class StagedTrigger(Trigger):
         ctx.timers.delete_event_time(ctx.window.last)
         if self.next.get() is not None:
             ctx.timers.delete_processing_time(self.next.get())
+
+
+def _until_it_fires(part: Trigger, timestamps: Timestamps, ctx: TriggerContext) -> tuple[int, Firings]:
+    """Give a trigger rows up to the first that can make it fire; how many these were, and what it says of them."""
+    at_the_earliest = part.rows_to_fire(ctx)
+    rows = len(timestamps) if at_the_earliest is None else min(max(1, at_the_earliest), len(timestamps))
+    fired = part.on_rows(timestamps[:rows], ctx)
+    if len(fired.places) and fired.places[0] != rows - 1:
+        raise ValueError(
+            f"{part.describe()} fired after {fired.places[0] + 1} rows; rows_to_fire had said {at_the_earliest}; "
+            f"give the smallest number of rows that can make it fire, or 1"
+        )
+    return rows, fired
 
 
 def _together(left: Firings, right: Firings) -> Firings:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headwater.data.batch import MAX_TIMESTAMP, Timestamps
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps
 from headwater.data.schema import Schema
 from headwater.descriptors import ReducingState, StateDeclaration, ValueState, keyed_states, state_of_type
 from headwater.durations import Duration, duration_ms
@@ -22,6 +22,7 @@ from headwater.errors import GraphError
 from headwater.functions import Timers
 
 __all__ = [
+    "Firings",
     "Trigger",
     "TriggerContext",
     "TriggerResult",
@@ -92,7 +93,12 @@ class TriggerContext:
 
 
 class Trigger:
-    """Decides when a window fires. Subclass it for a trigger of your own; declare state as class attributes."""
+    """Decides when a window fires. Subclass it for a trigger of your own; declare state as class attributes.
+
+    What it says of rows it says in one class: of each row (`on_element`), or, where that depends on nothing but their
+    timestamps, of each and of many at once (`on_rows`). The second is used where nobody needs rows as Python values, for a
+    trigger and all its parts or for none of them.
+    """
 
     can_merge = False
     """Whether it works for windows that merge: its states are then reducing states."""
@@ -106,19 +112,36 @@ class Trigger:
         raise NotImplementedError
 
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
-        """Rows with these timestamps came into the window, in this order: what `on_element` says of each, in one call.
-
-        A class that has it beside `on_element` is asked so where nobody needs the rows as Python values.
-        """
+        """Rows with these timestamps came into the window, in this order: what `on_element` says of each, in one call."""
         raise NotImplementedError
 
     def rows_to_fire(self, ctx: TriggerContext) -> int | None:
-        """For a trigger with `on_rows`: after how many rows it fires next if nothing but rows comes; None if never."""
-        return None
+        """For a trigger with `on_rows`: after how many rows, at the earliest, it fires if nothing but rows comes.
+
+        Compositions that start it over or take turns ask, and give it no more rows than that at once. None if rows alone
+        never make it fire; 1 is always right.
+        """
+        return 1
 
     def takes_rows(self) -> bool:
-        """Whether it and its parts have `on_rows`; one that is inherited does not know of an `on_element` that is not."""
-        return "on_rows" in vars(type(self)) and all(part.takes_rows() for part in self.parts())
+        """Whether it and its parts can be asked for many rows at once."""
+        kind = type(self)
+        giver = next(cls for cls in kind.__mro__ if "on_element" in vars(cls))
+        own = vars(giver)
+        is_pair = own.get("on_rows") is kind.on_rows is not Trigger.on_rows
+        is_whole = kind.rows_to_fire in (own.get("rows_to_fire"), Trigger.rows_to_fire)
+        return is_pair and is_whole and all(part.takes_rows() for part in self.parts())
+
+    def __init_subclass__(cls) -> None:
+        """A class has the forms for many rows together with that for each: another's do not know what it does."""
+        own = vars(cls)
+        if "on_rows" not in own and "rows_to_fire" not in own:
+            return
+        needed = ["on_element", "on_rows"]
+        if cls.rows_to_fire is not Trigger.rows_to_fire:
+            needed.append("rows_to_fire")
+        if missing := [name for name in needed if name not in own]:
+            raise GraphError.half_trigger(cls.__name__, missing)
 
     def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         """An event-time timer of the window fires; it may be another trigger's."""
@@ -151,11 +174,10 @@ class Trigger:
         """The states it keeps; by default those declared on its class."""
         return keyed_states(self, step)
 
-    def reset(self, ctx: TriggerContext) -> None:
-        """Start over: no timers, no state, here and in its parts."""
-        self.clear(ctx)
+    def reset(self) -> None:
+        """Start over: no state, here and in its parts. Timers stay, as others may wait for them too."""
         for part in self.parts():
-            part.reset(ctx)
+            part.reset()
         for value in vars(self).values():
             if hasattr(value, "changes") and hasattr(value, "clear"):  # an opened state
                 value.clear()
@@ -207,6 +229,9 @@ class ProcessingTimeTrigger(Trigger):
         ctx.timers.processing_time(ctx.window.last)
         return NO_FIRINGS
 
+    def rows_to_fire(self, ctx: TriggerContext) -> int | None:
+        return None
+
     def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         return FIRE if timestamp == ctx.window.last else CONTINUE
 
@@ -241,80 +266,54 @@ class CountTrigger(Trigger):
         return self._count - (self.seen.get() or 0)
 
 
-class ContinuousEventTimeTrigger(Trigger):
-    """Fires whenever event time passes a multiple of the interval, and at the window's end."""
+class _ContinuousTrigger(Trigger):
+    """Fires whenever a time passes a multiple of the interval; those that extend it say which time."""
 
     can_merge = True
     next = ReducingState("bigint", reduce=min)
+    _is_event_time: bool
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_ms = interval_ms
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
-        if ctx.window.last <= ctx.watermark:
+        if self._is_late(ctx):
             return FIRE
-        ctx.timers.event_time(ctx.window.last)
-        if self.next.get() is None:
-            assert ctx.timestamp is not None
-            self._set_next(_aligned(ctx.timestamp, self._interval_ms), ctx)
+        self._begin(ctx.timestamp, ctx)
         return CONTINUE
 
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
-        if ctx.window.last <= ctx.watermark:
+        if self._is_late(ctx):
             return Firings.at(np.arange(len(timestamps)))
-        ctx.timers.event_time(ctx.window.last)
-        if self.next.get() is None:
-            self._set_next(_aligned(int(timestamps[0]), self._interval_ms), ctx)
+        first = int(timestamps[0])
+        self._begin(None if first == MIN_TIMESTAMP else first, ctx)
         return NO_FIRINGS
 
     def rows_to_fire(self, ctx: TriggerContext) -> int | None:
-        return 1 if ctx.window.last <= ctx.watermark else None
+        return 1 if self._is_late(ctx) else None
+
+    def _is_late(self, ctx: TriggerContext) -> bool:
+        """Whether rows come behind the window's end: in processing time there are no such."""
+        return self._is_event_time and ctx.window.last <= ctx.watermark
+
+    def _begin(self, timestamp: int | None, ctx: TriggerContext) -> None:
+        """Rows came, the first of them with this timestamp: set the timers that are not set."""
+        if self._is_event_time:
+            ctx.timers.event_time(ctx.window.last)
+        if self.next.get() is not None:
+            return
+        moment = timestamp if self._is_event_time else ctx.now
+        if moment is None:
+            raise ValueError("triggers.continuous needs rows with event time; declare watermarks at the source")
+        self._set_next(_aligned(moment, self._interval_ms), ctx)
 
     def on_event_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
-        if timestamp == ctx.window.last:
-            return FIRE
-        if timestamp != self.next.get():
-            return CONTINUE
-        self.next.clear()
-        self._set_next(timestamp, ctx)
-        return FIRE
-
-    def _set_next(self, after: int, ctx: TriggerContext) -> None:
-        at = min(after + self._interval_ms, ctx.window.last)
-        if ctx.watermark == ctx.window.last == MAX_TIMESTAMP:
-            at = MAX_TIMESTAMP  # the input has ended: of all the multiples up to the end of time, only the end is left
-        self.next.add(at)
-        ctx.timers.event_time(at)
-
-    def rearm(self, ctx: TriggerContext) -> None:
-        if self.next.get() is not None:
-            ctx.timers.event_time(self.next.get())
-
-    def clear(self, ctx: TriggerContext) -> None:
-        if self.next.get() is not None:
-            ctx.timers.delete_event_time(self.next.get())
-
-
-class ContinuousProcessingTimeTrigger(Trigger):
-    """Fires whenever processing time passes a multiple of the interval."""
-
-    can_merge = True
-    next = ReducingState("bigint", reduce=min)
-
-    def __init__(self, interval_ms: int) -> None:
-        self._interval_ms = interval_ms
-
-    def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
-        if self.next.get() is None:
-            self._set_next(_aligned(ctx.now, self._interval_ms), ctx)
-        return CONTINUE
-
-    def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
-        if self.next.get() is None:
-            self._set_next(_aligned(ctx.now, self._interval_ms), ctx)
-        return NO_FIRINGS
+        return self._on_time(timestamp, ctx) if self._is_event_time else CONTINUE
 
     def on_processing_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
+        return CONTINUE if self._is_event_time else self._on_time(timestamp, ctx)
+
+    def _on_time(self, timestamp: int, ctx: TriggerContext) -> TriggerResult:
         if timestamp == ctx.window.last:
             return FIRE
         if timestamp != self.next.get():
@@ -325,16 +324,34 @@ class ContinuousProcessingTimeTrigger(Trigger):
 
     def _set_next(self, after: int, ctx: TriggerContext) -> None:
         at = min(after + self._interval_ms, ctx.window.last)
+        if self._is_event_time and ctx.watermark == ctx.window.last == MAX_TIMESTAMP:
+            at = MAX_TIMESTAMP  # the input has ended: of all the multiples up to the end of time, only the end is left
         self.next.add(at)
-        ctx.timers.processing_time(at)
+        self._set(at, ctx)
+
+    def _set(self, at: int, ctx: TriggerContext) -> None:
+        (ctx.timers.event_time if self._is_event_time else ctx.timers.processing_time)(at)
 
     def rearm(self, ctx: TriggerContext) -> None:
         if self.next.get() is not None:
-            ctx.timers.processing_time(self.next.get())
+            self._set(self.next.get(), ctx)
 
     def clear(self, ctx: TriggerContext) -> None:
         if self.next.get() is not None:
-            ctx.timers.delete_processing_time(self.next.get())
+            timers = ctx.timers
+            (timers.delete_event_time if self._is_event_time else timers.delete_processing_time)(self.next.get())
+
+
+class ContinuousEventTimeTrigger(_ContinuousTrigger):
+    """Fires whenever event time passes a multiple of the interval, and at the window's end."""
+
+    _is_event_time = True
+
+
+class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
+    """Fires whenever processing time passes a multiple of the interval."""
+
+    _is_event_time = False
 
 
 class DeltaTrigger(Trigger):
@@ -370,6 +387,9 @@ class NeverTrigger(Trigger):
 
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
         return NO_FIRINGS
+
+    def rows_to_fire(self, ctx: TriggerContext) -> int | None:
+        return None
 
 
 class PurgingTrigger(Trigger):

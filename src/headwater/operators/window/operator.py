@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headwater.clock.timers import EVENT, PROCESSING
-from headwater.data.batch import MAX_TIMESTAMP, Batch, timestamp_list
+from headwater.data.batch import MAX_TIMESTAMP, Batch, Timestamps, timestamp_list
 from headwater.data.rows import Row
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
@@ -21,7 +21,7 @@ from headwater.operators.stateless import SideRow, rows_of, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.operators.window.assignment import Assigned, assignment_of
-from headwater.operators.window.bursts import Bursts, bursts_of
+from headwater.operators.window.bursts import Burst, Bursts, bursts_of
 from headwater.operators.window.contents import AggregateContents, Contents, contents_of
 from headwater.operators.window.late import LateRows, late_rows
 from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
@@ -33,7 +33,7 @@ from headwater.state.handles import open_states
 from headwater.state.memory import Cursor
 from headwater.state.table import StateTable
 from headwater.windows.assigners import Window
-from headwater.windows.triggers import TriggerResult
+from headwater.windows.triggers import Firings, TriggerResult
 
 _SLICE_ROWS = 65_536
 
@@ -122,7 +122,7 @@ class WindowOperator(KeepsTimers):
         for scope, begin, end in zip(scopes, runs.bounds.tolist(), runs.bounds[1:].tolist(), strict=False):
             window = Window(*scope[1:])
             self._point(scope[0], window, window)
-            places, purges = self._trigger.trigger.on_rows(timestamps[begin:end], self._trigger.context)
+            places, purges = self._on_rows(timestamps[begin:end], scope[0])
             fires[begin + places], drops[begin + places] = True, purges
             kinds.append(self._kind(window))
             self._keep_until_cleanup(window)
@@ -141,9 +141,26 @@ class WindowOperator(KeepsTimers):
         self._late.add_batch(batch.take(taken.late), taken.missed, time.watermark_ms)
         for burst in taken.bursts:
             self._key_cursor.entry = self._key_entries.entry(burst.key)
-            self._trigger.context.timestamp = burst.window.start
-            self._into(burst.key, burst.window, None, partial(self._contents.add_accumulators, burst.accumulators))
+            add = partial(self._contents.add_accumulators, burst.accumulators)
+            self._into(burst.key, burst.window, add, partial(self._on_burst, burst))
         return batch.take(taken.singles)
+
+    def _on_burst(self, burst: Burst) -> TriggerResult:
+        """Ask a trigger to which the number of rows makes no difference."""
+        places, purges = self._on_rows(np.array([burst.window.start]), burst.key)
+        if not len(places):
+            return TriggerResult.CONTINUE
+        return TriggerResult.FIRE_AND_PURGE if purges[0] else TriggerResult.FIRE
+
+    def _on_rows(self, timestamps: Timestamps, key: Any) -> Firings:
+        context = self._trigger.context
+        context.timestamp = None
+        try:
+            return self._trigger.trigger.on_rows(timestamps, context)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise user_code_failed(error, self._step, key) from None
 
     def _sessions_of(self, key: Any) -> list[Window]:
         assert self._sessions is not None
@@ -160,13 +177,16 @@ class WindowOperator(KeepsTimers):
         missed: Window | None = None
         is_in = False
         add = partial(self._contents.add, row, timestamp, place)
+        ask = partial(self._trigger.trigger.on_element, row, context)
         for assigned in self._assigner.assign(row, moment):
-            gone = self._into(key, assigned, row, add)
+            gone = self._into(key, assigned, add, ask)
             missed, is_in = gone or missed, is_in or gone is None
         if not is_in and timestamp is not None and self._is_event_time:
             self._late.add(row, timestamp, missed, context.watermark)
 
-    def _into(self, key: Any, assigned: Window, row: Any, add: Callable[[], None]) -> Window | None:
+    def _into(
+        self, key: Any, assigned: Window, add: Callable[[], None], ask: Callable[[], TriggerResult]
+    ) -> Window | None:
         """Put something into a window and ask the trigger; gives the window when it is gone already."""
         window, state = assigned, assigned
         if self._sessions is not None:
@@ -178,8 +198,7 @@ class WindowOperator(KeepsTimers):
             return window
         scope = self._point(key, window, state)
         add()
-        result = self._trigger.trigger.on_element(row, self._trigger.context)
-        self._act(result, key, window, scope, self._kind(window))
+        self._act(ask(), key, window, scope, self._kind(window))
         self._keep_until_cleanup(window)
         return None
 
@@ -236,7 +255,7 @@ class WindowOperator(KeepsTimers):
             if is_own and timestamp >= gone_at:
                 self._clear(key, window, place)
             elif gone_at > (timestamp if is_own else self._reached()):
-                self._keep_until_cleanup(window)  # a trigger that starts over deletes its timers, which may be this one
+                self._keep_until_cleanup(window)  # a trigger may have deleted timers, and this one with them
         except HeadwaterError:
             raise
         except Exception as error:

@@ -25,7 +25,7 @@ class TriggerHost:
         self._cursor = Cursor()
         declarations: list[StateDeclaration] = []
         owners: list[tuple[Trigger, str, str]] = []
-        for number, part in enumerate(_tree(self.trigger)):
+        for number, part in enumerate(with_parts(self.trigger)):
             for declaration in part.states(node.input_schema, step):
                 renamed = copy.copy(declaration)
                 renamed.name = f"@trigger.{number}.{declaration.name}"
@@ -70,7 +70,8 @@ class TriggerHost:
             handle.clear()
 
 
-def _tree(trigger: Trigger) -> Iterator[Trigger]:
+def with_parts(trigger: Trigger) -> Iterator[Trigger]:
+    """A trigger and all that it is made of, in the order in which their states are numbered."""
     yield trigger
     for part in trigger.parts():
-        yield from _tree(part)
+        yield from with_parts(part)
