@@ -29,7 +29,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "connectors": LEAVES | {"eventlog"},
     "graph": LEAVES | {"connectors.contract"},
     "plan": LEAVES | {"connectors.contract", "graph"},
-    "operators": LEAVES | {"clock", "graph.nodes", "state"},
+    "operators": LEAVES | {"clock", "graph.edges", "graph.nodes", "graph.windowed", "state"},
     "task": TASK,
     "savepoints": TASK | {"task"},
     "epoch": TASK | {"savepoints", "task"},
@@ -40,7 +40,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     | {"epoch", "job", "savepoints", "task"},
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
     "streams": LEAVES
-    | {"clock.event_time", "connectors", "graph", "plan", "state.keys"}
+    | {"connectors", "graph", "plan", "state.keys"}
     | {"epoch.offsets", "epoch.steps", "job.checkpoints", "job.engine", "local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
     "savepoints.tables": TASK | {"savepoints", "streams.environment", "task"},

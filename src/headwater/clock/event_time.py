@@ -9,11 +9,6 @@ from headwater.data.batch import Timestamps
 from headwater.errors import SourceError
 
 
-def is_time_type(dtype: pa.DataType) -> bool:
-    """Whether a column of this type can be event time: timestamps, or a bigint of milliseconds."""
-    return bool(pa.types.is_timestamp(dtype) or dtype == pa.int64())
-
-
 def timestamps_of(table: pa.Table, column: str, step: str) -> Timestamps:
     """The event time of each row, rounded down to the millisecond; a null is an error."""
     values = table.column(column)

@@ -6,13 +6,14 @@ import copy
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
 
 from headwater.data.schema import Schema
 from headwater.errors import GraphError
-from headwater.graph.nodes import LEFT, Edge, Node, SourceNode
+from headwater.functions import OutputTag
+from headwater.graph.edges import FORWARD, LEFT, Edge
+from headwater.graph.flow import Flow
+from headwater.graph.nodes import Node, SourceNode
 
-N = TypeVar("N", bound=Node)
 _UID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -23,12 +24,30 @@ class Graph:
         self.name = name
         self._nodes: list[Node] = []
 
-    def next_id(self) -> int:
-        return len(self._nodes)
-
-    def add(self, node: N) -> N:
+    def add(self, node: Node) -> Flow:
+        """Take a node in, under the next id; gives the flow of what it emits."""
+        node = dataclasses.replace(node, id=len(self._nodes))
         self._nodes.append(node)
-        return node
+        return self._flow(node, None, node.schema)
+
+    def side_output(self, flow: Flow, tag: OutputTag) -> Flow:
+        """The rows that the step a flow comes from sends to a side output."""
+        node = self.node(flow.origin)
+        known = node.outputs.get(tag.name)
+        if known is not None and known != tag.schema:
+            raise GraphError.bad_argument(
+                self.uid(node),
+                f"has a side output {tag.name!r} of schema '{known}'",
+                str(tag.schema),
+                "use one OutputTag for it",
+            )
+        self._nodes[node.id] = dataclasses.replace(node, outputs={**node.outputs, tag.name: tag.schema})
+        return self._flow(node, tag.name, tag.schema)
+
+    def _flow(self, node: Node, tag: str | None, schema: Schema) -> Flow:
+        above = (self.node(node_id) for node_id in sorted(self._above([node.id])))
+        untimed = tuple(n.name for n in above if isinstance(n, SourceNode) and n.is_untimed)
+        return Flow(edges=(Edge(node.id, tag, FORWARD),), schema=schema, untimed=untimed)
 
     def node(self, node_id: int) -> Node:
         return self._nodes[node_id]
@@ -45,19 +64,6 @@ class Graph:
                 raise GraphError.duplicate_uid(uid, self.title(other), self.title(self.node(node_id)))
         self._nodes[node_id] = dataclasses.replace(self._nodes[node_id], uid=uid)
 
-    def add_output(self, node_id: int, tag: str, schema: Schema) -> None:
-        """Note that somebody reads a side output of a step."""
-        node = self._nodes[node_id]
-        known = node.outputs.get(tag)
-        if known is not None and known != schema:
-            raise GraphError.bad_argument(
-                self.uid(node),
-                f"has a side output {tag!r} of schema '{known}'",
-                str(schema),
-                "use one OutputTag for it",
-            )
-        self._nodes[node_id] = dataclasses.replace(node, outputs={**node.outputs, tag: schema})
-
     def copy(self) -> Graph:
         """The same nodes in a graph of their own."""
         other = Graph(self.name)
@@ -72,11 +78,6 @@ class Graph:
             for node in self._nodes
         ]
         return other
-
-    def sources_of(self, edges: Iterable[Edge]) -> list[SourceNode]:
-        """The sources that rows on these edges come from, however far above."""
-        wanted = self._above(edge.source for edge in edges)
-        return [node for node in self._nodes if node.id in wanted and isinstance(node, SourceNode)]
 
     def _above(self, node_ids: Iterable[int]) -> set[int]:
         """These nodes and all they read from."""
@@ -102,9 +103,8 @@ class Graph:
         new_ids: dict[int, int] = {}
         for node in self._nodes:
             if node.id in wanted:
-                new_ids[node.id] = part.next_id()
                 inputs = tuple(dataclasses.replace(e, source=new_ids[e.source]) for e in node.inputs)
-                part.add(dataclasses.replace(node, id=new_ids[node.id], inputs=inputs))
+                new_ids[node.id] = part.add(dataclasses.replace(node, inputs=inputs)).origin
         return part
 
     def uid(self, node: Node) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from headwater.data.batch import Batch, timestamp_array, timestamp_list
 from headwater.data.rows import Row
-from headwater.graph.nodes import LEFT, CoProcessNode
+from headwater.graph.edges import LEFT
+from headwater.graph.nodes import CoProcessNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.keyed import SLICE_ROWS, KeyedFunctionOperator, rows_and_keys, times_of_results
 from headwater.operators.timers import NoTimers

@@ -13,7 +13,7 @@ from headwater.data.rows import Row, decode, encode_rows, make_rows
 from headwater.data.schema import Schema
 from headwater.descriptors import StateDeclaration
 from headwater.functions import Context, Emitted, Timer
-from headwater.graph.nodes import Key
+from headwater.graph.edges import Key
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, side_batches

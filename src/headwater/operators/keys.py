@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headwater.data.batch import Batch
 from headwater.data.rows import decode, make_rows, row_class
-from headwater.graph.nodes import Key
+from headwater.graph.edges import Key
 
 _NO_KEY = True
 

@@ -31,14 +31,14 @@ from headwater.operators.window.slicing import combiner_of
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY
 
-_ON_A_BACKEND: dict[str, Callable[..., Operator]] = {
+ON_A_BACKEND: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
     "keyed_process": KeyedProcessOperator,
     "running": RunningOperator,
 }
 """Steps whose state lives where the job's backend keeps it."""
-_IN_MEMORY: dict[str, Callable[..., Operator]] = {
+IN_MEMORY: dict[str, Callable[..., Operator]] = {
     "interval_join": IntervalJoinOperator,
     "regular_join": RegularJoinOperator,
     "stateful_process": StatefulProcessOperator,
@@ -46,7 +46,8 @@ _IN_MEMORY: dict[str, Callable[..., Operator]] = {
     "window": window_operator,
     "window_join": WindowJoinOperator,
 }
-_STATELESS: dict[str, Callable[..., StatelessOperator]] = {
+STATEFUL = ON_A_BACKEND | IN_MEMORY
+STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "map": MapOperator,
     "flat_map": FlatMapOperator,
     "filter": FilterOperator,
@@ -67,11 +68,11 @@ def combiner_for(node: Node, step: str) -> Combiner | None:
 def operator_for(node: Node, step: str, inputs: Sequence[Schema], backend: StateBackend = MEMORY) -> Operator:
     """The operator of a stateful step on one subtask; it is given the row class of each of its inputs."""
     rows = [schema.row for schema in inputs]
-    if node.operation in _ON_A_BACKEND:
-        return _ON_A_BACKEND[node.operation](node, step, *rows, backend=backend)
-    return _IN_MEMORY[node.operation](node, step, *rows)
+    if node.operation in ON_A_BACKEND:
+        return ON_A_BACKEND[node.operation](node, step, *rows, backend=backend)
+    return IN_MEMORY[node.operation](node, step, *rows)
 
 
 def stateless_operator(node: Node, step: str, input_schema: Schema) -> StatelessOperator:
     """The operator of a stateless step."""
-    return _STATELESS[node.operation](node, step, input_schema.row)
+    return STATELESS[node.operation](node, step, input_schema.row)

@@ -18,15 +18,6 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
 
 
-def is_key_type(dtype: pa.DataType) -> bool:
-    """Whether values of this type can be keys: exact equality, hashable in Python."""
-    if pa.types.is_struct(dtype):
-        return all(is_key_type(field.type) for field in dtype)
-    return not (
-        pa.types.is_floating(dtype) or pa.types.is_list(dtype) or pa.types.is_map(dtype) or pa.types.is_null(dtype)
-    )
-
-
 def hash_keys(array: pa.Array | pa.ChunkedArray) -> Hashes:
     """A 64-bit hash of each key."""
     if isinstance(array, pa.ChunkedArray):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headwater.clock.event_time import is_time_type
 from headwater.connectors.contract import Source
 from headwater.connectors.dataframes import DataFrameSource
 from headwater.connectors.memory import MemorySink, RowsSource
@@ -19,7 +18,7 @@ from headwater.errors import GraphError, JobError
 from headwater.graph.describe import describe
 from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
-from headwater.graph.nodes import FORWARD, Edge, SinkNode, SourceNode
+from headwater.graph.nodes import SinkNode, SourceNode
 from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.engine import Engine, Job, Settings
 from headwater.local.engine import LocalEngine
@@ -134,22 +133,8 @@ class Environment:
         name: str = "source",
     ) -> Step:
         """Read a source."""
-        if not isinstance(source, Source):
-            raise GraphError.bad_argument("source", "needs a source", source, "use one of hw.connectors")
-        parsed = Schema.of(schema)
-        watermarks = watermarks or Watermarks.none()
-        if not isinstance(watermarks, Watermarks):
-            raise GraphError.bad_argument(name, "needs a watermark strategy", watermarks, "use one of hw.Watermarks")
-        if watermarks.column is not None and not is_time_type(parsed.field(watermarks.column).type):
-            raise GraphError.bad_argument(
-                name,
-                "takes event time from a timestamp or a bigint of milliseconds",
-                watermarks.column,
-                f"choose from {parsed}",
-            )
-        node = SourceNode(self.graph.next_id(), name, (), parsed, source=source, watermarks=watermarks)
-        self.graph.add(node)
-        return Step(self, (Edge(node.id, None, FORWARD),), parsed)
+        node = SourceNode.of(source=source, schema=schema, watermarks=watermarks, name=name)
+        return Step(self, self.graph.add(node))
 
     def from_rows(
         self, rows: Sequence[Any], schema: SchemaLike, watermarks: Watermarks | None = None, *, name: str = "rows"
@@ -349,8 +334,8 @@ class Environment:
         """Run the part of the graph above a stream into memory; the graph itself stays as it was."""
         sink = MemorySink()
         whole = self.graph.copy()
-        node = whole.add(SinkNode(whole.next_id(), "collect", stream._edges, stream.schema, sink=sink))
-        self._start(whole.upstream_of(node.id), None, bounded=True).wait()
+        collected = whole.add(SinkNode.of(stream._flow, sink=sink, name="collect"))
+        self._start(whole.upstream_of(collected.origin), None, bounded=True).wait()
         return sink.rows
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from headwater.durations import Duration
-from headwater.errors import GraphError
 from headwater.functions import OutputTag
-from headwater.streams.joins import add_interval_join, add_regular_join, add_temporal_join
-from headwater.streams.keying import On, joined_columns
+from headwater.graph.edges import On
+from headwater.graph.flow import Flow, joined_on
+from headwater.graph.nodes import IntervalJoinNode, Node, RegularJoinNode, TemporalJoinNode
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step, Stream
@@ -45,20 +45,21 @@ class Joinable:
         that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
         counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
         """
-        left, right = self._keyed_on(other, on, name)
-        return add_interval_join(
-            left,
-            right,
-            between=between,
-            inclusive=(lower_inclusive, upper_inclusive),
-            tags={
-                "late_left": late_left,
-                "late_right": late_right,
-                "unmatched_left": unmatched_left,
-                "unmatched_right": unmatched_right,
-            },
-            suffix=suffix,
-            name=name,
+        left, right = self._joined_on(other, on, name)
+        return self._add_join(
+            IntervalJoinNode.of(
+                left,
+                right,
+                between=between,
+                lower_inclusive=lower_inclusive,
+                upper_inclusive=upper_inclusive,
+                late_left=late_left,
+                late_right=late_right,
+                unmatched_left=unmatched_left,
+                unmatched_right=unmatched_right,
+                suffix=suffix,
+                name=name,
+            )
         )
 
     def join_regular(
@@ -83,8 +84,8 @@ class Joinable:
         `how` is 'inner', 'left', 'right' or 'full'. An input with a column `row_kind` is read as a changelog. A row is
         kept for `ttl` of processing time after it came, or for ever. What a row gives has that row's event time.
         """
-        left, right = self._keyed_on(other, on, name)
-        return add_regular_join(left, right, how=how, ttl=ttl, suffix=suffix, name=name)
+        left, right = self._joined_on(other, on, name)
+        return self._add_join(RegularJoinNode.of(left, right, how=how, ttl=ttl, suffix=suffix, name=name))
 
     def temporal_join(
         self,
@@ -109,16 +110,13 @@ class Joinable:
         padded under how='left'. Rows that come after that are dropped and counted, or go to `late`. Versions with a
         column `row_kind` are a changelog: after '-D' or '-U' a key has no version until the next.
         """
-        left, right = self._keyed_on(versions, on, name)
-        return add_temporal_join(left, right, how=how, late=late, suffix=suffix, name=name)
+        left, right = self._joined_on(versions, on, name)
+        return self._add_join(TemporalJoinNode.of(left, right, how=how, late=late, suffix=suffix, name=name))
 
-    def _keyed_on(self, other: Stream, on: On | None, step: str) -> tuple[Stream, Stream]:
-        """Both streams, keyed by the columns they are joined on."""
+    def _joined_on(self, other: Stream, on: On | None, step: str) -> tuple[Flow, Flow]:
         stream = cast("Stream", self)
         stream._check_meets(other, step)
-        if on is None:
-            return stream, other
-        if not (stream.key.is_nothing and other.key.is_nothing):
-            raise GraphError.bad_argument(step, "takes `on` for streams without key", on, "leave it out")
-        columns = joined_columns(on, step)
-        return stream.key_by(*columns), other.key_by(*columns.values())
+        return joined_on(stream._flow, other._flow, on, step)
+
+    def _add_join(self, node: Node) -> Step:
+        return cast("Stream", self)._add(node)

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from headwater.clock.event_time import is_time_type
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import Sink
 from headwater.connectors.dataframes import DataFrameSink
-from headwater.data.expressions import compile_select, compile_where
 from headwater.data.schema import Schema, SchemaLike
-from headwater.descriptors import MapState, operator_states
+from headwater.descriptors import MapState
 from headwater.durations import Duration
-from headwater.errors import GraphError, SchemaError
-from headwater.functions import KeyedProcessFunction, OutputTag, ProcessFunction, name_of
+from headwater.errors import GraphError
+from headwater.functions import KeyedProcessFunction, OutputTag, name_of
+from headwater.graph.edges import REBALANCE, Key, KeyPart, On
+from headwater.graph.flow import Flow
 from headwater.graph.nodes import (
-    FORWARD,
-    NO_KEY,
-    REBALANCE,
-    Edge,
-    Exchange,
     FilterNode,
     FlatMapNode,
-    Key,
     LookupJoinNode,
     MapAsyncNode,
     MapBatchesNode,
     MapNode,
     Node,
-    ProcessNode,
     SelectNode,
     SinkNode,
-    StatefulProcessNode,
     WhereNode,
 )
+from headwater.graph.nodes.lookup import Cache
+from headwater.graph.nodes.process import process_node
+from headwater.graph.windowed import Windowed
 from headwater.retry import Retry
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
-from headwater.streams.failed_rows import failed_settings, refuse_with_state
 from headwater.streams.joinable import Joinable
-from headwater.streams.keying import KeyPart, On, key_of
-from headwater.streams.lookup_join import Cache, LookupJoin
-from headwater.streams.map_async import async_settings
-from headwater.streams.pairs import moving
 from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
 from headwater.windows.assigners import WindowAssigner
@@ -54,16 +43,18 @@ from headwater.windows.assigners import WindowAssigner
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
     from headwater.streams.keyed import KeyedStream
-    from headwater.streams.windowed import WindowedStream
 
 
 class Stream(Joinable):
     """A stream of rows. Handles are values: using one twice branches the stream."""
 
-    key: Key = NO_KEY
+    def __init__(self, env: Environment, flow: Flow) -> None:
+        self._env, self._flow = env, flow
 
-    def __init__(self, env: Environment, edges: tuple[Edge, ...], schema: Schema) -> None:
-        self._env, self._edges, self.schema = env, edges, schema
+    @property
+    def schema(self) -> Schema:
+        """What the rows look like."""
+        return self._flow.schema
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -80,7 +71,7 @@ class Stream(Joinable):
         >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map(lambda r: {"n": r.n * 10}).collect()
         [Row(n=10), Row(n=20)]
         """
-        return self._add_function(MapNode, "map", self._or_same(schema), function, failed_to)
+        return self._add(MapNode.of(self._flow, function=function, schema=schema, failed_to=failed_to))
 
     def flat_map(
         self,
@@ -90,11 +81,11 @@ class Stream(Joinable):
         failed_to: OutputTag | None = None,
     ) -> Step:
         """Any number of rows for each row: the function yields them or returns a list. `failed_to` as for `map`."""
-        return self._add_function(FlatMapNode, "flat_map", self._or_same(schema), function, failed_to)
+        return self._add(FlatMapNode.of(self._flow, function=function, schema=schema, failed_to=failed_to))
 
     def filter(self, function: Callable[[Any], bool], *, failed_to: OutputTag | None = None) -> Step:
         """The rows for which the function is true. `failed_to` as for `map`."""
-        return self._add_function(FilterNode, "filter", self.schema, function, failed_to)
+        return self._add(FilterNode.of(self._flow, function=function, failed_to=failed_to))
 
     def process(
         self, function: Any, schema: SchemaLike, *, name: str | None = None, failed_to: OutputTag | None = None
@@ -106,21 +97,7 @@ class Stream(Joinable):
         """
         if isinstance(function, KeyedProcessFunction):
             raise GraphError.needs_keyed(name or name_of(function), type(self).__name__)
-        if not isinstance(function, ProcessFunction):
-            raise GraphError.bad_argument(
-                "process",
-                "needs a hw.ProcessFunction (hw.KeyedProcessFunction on a keyed stream)",
-                function,
-                "pass an instance",
-            )
-        step = name or name_of(function)
-        states = tuple(operator_states(function, step))
-        if not states:
-            failed = failed_settings(step, failed_to, self.schema)
-            return self._add(ProcessNode, step, Schema.of(schema), function=function, **failed)
-        refuse_with_state(step, failed_to)
-        edges = moving(self._edges)
-        return self._add(StatefulProcessNode, step, Schema.of(schema), edges, function=function, states=states)
+        return self._add(process_node(self._flow, function=function, schema=schema, name=name, failed_to=failed_to))
 
     # -- batches ----------------------------------------------------------------------------------------------------
 
@@ -131,13 +108,11 @@ class Stream(Joinable):
         >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").select("n", "n * 2 as twice").collect()
         [Row(n=1, twice=2), Row(n=2, twice=4)]
         """
-        query, schema = compile_select(expressions, self.schema, "select")
-        return self._add(SelectNode, "select", schema, expressions=expressions, query=query)
+        return self._add(SelectNode.of(self._flow, expressions=expressions))
 
     def where(self, expression: str) -> Step:
         """The rows for which a SQL expression is true, whole batches at a time."""
-        query = compile_where(expression, self.schema, "where")
-        return self._add(WhereNode, "where", self.schema, expression=expression, query=query)
+        return self._add(WhereNode.of(self._flow, expression=expression))
 
     def map_batches(
         self,
@@ -147,13 +122,7 @@ class Stream(Joinable):
         timestamp: str | None = None,
     ) -> Step:
         """A function over Arrow tables, whose size means nothing. Name the time column when rows are added or dropped."""
-        result = self._or_same(schema)
-        if timestamp is not None and not is_time_type(result.field(timestamp).type):
-            raise GraphError.bad_argument(
-                "map_batches", "needs a timestamp or bigint column for event time", timestamp, f"choose from {result}"
-            )
-        function = _callable("map_batches", function)
-        return self._add(MapBatchesNode, "map_batches", result, function=function, timestamp=timestamp)
+        return self._add(MapBatchesNode.of(self._flow, function=function, schema=schema, timestamp=timestamp))
 
     # -- other systems ----------------------------------------------------------------------------------------------
 
@@ -181,18 +150,20 @@ class Stream(Joinable):
         >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map_async(double, timeout="5 s").collect()
         [Row(n=2), Row(n=4)]
         """
-        step = name or "map_async"
-        settings = async_settings(
-            step,
-            function,
-            self.schema,
-            capacity=capacity,
-            timeout=timeout,
-            retry=retry,
-            timeout_to=timeout_to,
-            failed_to=failed_to,
+        return self._add(
+            MapAsyncNode.of(
+                self._flow,
+                function=function,
+                schema=schema,
+                capacity=capacity,
+                timeout=timeout,
+                retry=retry,
+                ordered=ordered,
+                timeout_to=timeout_to,
+                failed_to=failed_to,
+                name=name or "map_async",
+            )
         )
-        return self._add(MapAsyncNode, step, self._or_same(schema), ordered=ordered, **settings)
 
     def lookup_join(
         self,
@@ -218,30 +189,37 @@ class Stream(Joinable):
         >>> env.from_rows([(2,), (3,)], "user long").lookup_join(users, on={"user": "id"}).collect()
         [Row(user=2, name='bob'), Row(user=3, name=None)]
         """
-        join = LookupJoin(step := name or "lookup_join", self.schema, table, on, schema)
-        result, settings = join.settings(how=how, columns=columns, suffix=suffix, cache=cache, ttl=ttl)
-        return self._add(LookupJoinNode, step, result, **settings)
+        return self._add(
+            LookupJoinNode.of(
+                self._flow,
+                table=table,
+                on=on,
+                how=how,
+                columns=columns,
+                suffix=suffix,
+                schema=schema,
+                cache=cache,
+                ttl=ttl,
+                name=name or "lookup_join",
+            )
+        )
 
     # -- shape ------------------------------------------------------------------------------------------------------
 
     def union(self, *others: Stream) -> Stream:
         """This stream and others of the same schema as one."""
-        edges = self._edges
         for other in others:
             self._check_meets(other, "union")
-            if other.schema != self.schema:
-                raise SchemaError.does_not_fit(
-                    "union", f"schemas differ: '{self.schema}' and '{other.schema}'", "select or map one of them first"
-                )
-            edges += other._edges
-        return Stream(self._env, edges, self.schema)
+        return Stream(self._env, self._flow.union(*(other._flow for other in others)))
 
     def key_by(self, *key: KeyPart, type: str | None = None) -> KeyedStream:  # noqa: A002
         """Key the stream by columns, or by a function together with the DDL type of its result.
 
         `key_by("user")`, `key_by("country", "city")`, `key_by(lambda e: e.url[:8], type="string")`
         """
-        return self._by_key(key_of(self.schema, key, type, "key_by"))
+        from headwater.streams.keyed import KeyedStream  # which is itself a stream
+
+        return KeyedStream(self._env, self._flow.keyed(Key.of(self.schema, key, type)))
 
     @overload
     def connect(self, other: Stream) -> ConnectedStreams: ...
@@ -300,11 +278,11 @@ class Stream(Joinable):
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
-        return self._keyed(Exchange("global"), NO_KEY).window(windows)
+        return WindowedStream(self._env, Windowed(flow=self._flow.together(), assigner=windows))
 
     def rebalance(self) -> Stream:
         """Deal the rows out evenly over the subtasks, in turn: what evens out splits or keys of uneven size."""
-        return Stream(self._env, self._moved(REBALANCE), self.schema)
+        return Stream(self._env, self._flow.moved(REBALANCE))
 
     def partition_custom(
         self,
@@ -320,10 +298,9 @@ class Stream(Joinable):
 
         `partition_custom(lambda shard, n: shard % n, by="shard")`
         """
-        step = "partition_custom"
         given = tuple(by) if isinstance(by, list | tuple) else (by,)
-        exchange = Exchange("custom", key_of(self.schema, given, type, step), _callable(step, partitioner))
-        return Stream(self._env, self._moved(exchange), self.schema)
+        key = Key.of(self.schema, given, type, step="partition_custom")
+        return Stream(self._env, self._flow.partitioned(key, partitioner))
 
     @overload
     def broadcast(self) -> Stream: ...
@@ -348,20 +325,18 @@ class Stream(Joinable):
         >>> readings.connect(rules).process(Over(), "what string, n long").collect()
         [Row(what='cpu', n=95)]
         """
-        everywhere = Stream(self._env, self._moved(Exchange("broadcast")), self.schema)
+        everywhere = Stream(self._env, self._flow.everywhere())
         return BroadcastStream(everywhere, states) if states else everywhere
 
     def global_(self) -> Stream:
         """Send every row to the first subtask."""
-        return Stream(self._env, self._moved(Exchange("global")), self.schema)
+        return Stream(self._env, self._flow.together())
 
     # -- ends -------------------------------------------------------------------------------------------------------
 
     def sink(self, sink: Sink, *, name: str = "sink") -> Step:
         """Hand the rows to a sink."""
-        if not isinstance(sink, Sink):
-            raise GraphError.bad_argument("sink", "needs a sink", sink, "use one of hw.connectors")
-        return self._add(SinkNode, name, self.schema, sink=sink)
+        return self._add(SinkNode.of(self._flow, sink=sink, name=name))
 
     def to_dataframe_sink(
         self, write: Callable[[Any, int], None], *, idempotent: bool = False, name: str = "dataframe"
@@ -383,19 +358,8 @@ class Stream(Joinable):
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
-    def _or_same(self, schema: SchemaLike | None) -> Schema:
-        return self.schema if schema is None else Schema.of(schema)
-
-    def _by_key(self, key: Key) -> KeyedStream:
-        return self._keyed(Exchange("key", key), key)
-
-    def _keyed(self, exchange: Exchange, key: Key) -> KeyedStream:
-        from headwater.streams.keyed import KeyedStream  # which is itself a stream
-
-        return KeyedStream(self._env, self._moved(exchange), self.schema, key)
-
-    def _moved(self, exchange: Exchange) -> tuple[Edge, ...]:
-        return tuple(replace(edge, exchange=exchange) for edge in self._edges)
+    def _add(self, node: Node) -> Step:
+        return Step(self._env, self._env.graph.add(node))
 
     def _check_meets(self, other: object, step: str) -> None:
         """Only streams of one job can meet."""
@@ -404,36 +368,15 @@ class Stream(Joinable):
         if other._env is not self._env:
             raise GraphError.other_environment(step)
 
-    def _add_function(
-        self, cls: type[Node], name: str, schema: Schema, function: Any, failed_to: OutputTag | None
-    ) -> Step:
-        failed = failed_settings(name, failed_to, self.schema)
-        return self._add(cls, name, schema, function=_callable(name, function), **failed)
-
-    def _add(
-        self, cls: type[Node], name: str, schema: Schema, edges: tuple[Edge, ...] | None = None, **settings: Any
-    ) -> Step:
-        graph = self._env.graph
-        node = graph.add(cls(graph.next_id(), name, edges or self._edges, schema, **settings))
-        return Step(self._env, (Edge(node.id, None, FORWARD),), schema)
-
 
 class Step(Stream):
     """A stream that is the output of one step, which can be given a uid and whose side outputs can be read."""
 
     def with_uid(self, uid: str) -> Step:
         """Give the step its lasting identity: state, and the names of output files, belong to it."""
-        self._env.graph.set_uid(self._edges[0].source, uid)
+        self._env.graph.set_uid(self._flow.origin, uid)
         return self
 
     def side_output(self, tag: OutputTag) -> Stream:
         """The rows the step sends to a side output."""
-        source = self._edges[0].source
-        self._env.graph.add_output(source, tag.name, tag.schema)
-        return Stream(self._env, (Edge(source, tag.name, FORWARD),), tag.schema)
-
-
-def _callable(step: str, function: Any) -> Any:
-    if not callable(function):
-        raise GraphError.bad_argument(step, "needs a function", function, "pass a function or lambda")
-    return function
+        return Stream(self._env, self._env.graph.side_output(self._flow, tag))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps, concat
-from headwater.graph.nodes import LEFT
+from headwater.graph.edges import LEFT
 from headwater.operators.contract import TwoInputs
 from headwater.task.payload import Payload
 

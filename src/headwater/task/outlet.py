@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from headwater.data.batch import Batch
 from headwater.data.schema import Schema
-from headwater.graph.nodes import LEFT, Exchange, Node
+from headwater.graph.edges import LEFT, Exchange
+from headwater.graph.nodes import Node
 from headwater.operators.contract import Combiner, HoldsOpen, StatelessOperator, TakesTime
 from headwater.operators.registry import combiner_for, stateless_operator
 from headwater.plan.levels import JobPlan

@@ -12,7 +12,7 @@ from headwater.data.batch import Batch
 from headwater.data.rows import encode
 from headwater.data.schema import Schema
 from headwater.errors import UserCodeError
-from headwater.graph.nodes import Exchange, Key
+from headwater.graph.edges import Exchange, Key
 from headwater.operators.grouping import group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.stateless import rows_of

@@ -74,7 +74,7 @@ def test_bounded_equals_live(strategy, windows):
         sink = hw.connectors.memory()
         step.sink(sink)
         job = env.run(bounded=rate is None, clock=lambda epoch, rate=rate: (rate or 1) * (epoch + 1))
-        assert job.status().steps[env.graph.uid(env.graph.node(step._edges[0].source))]["late_dropped"] == 0
+        assert job.status().steps[env.graph.uid(env.graph.node(step._flow.origin))]["late_dropped"] == 0
         found[name] = sorted(map(repr, sink.rows))
         assert job.status().epoch >= (0 if rate is None else 50)
     assert found["bounded"] == found["live"]

@@ -17,10 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwater as hw
-from headwater.graph.nodes import LookupJoinNode
+from headwater.graph.nodes import LookupJoinNode, lookup
 from headwater.operators import key_index
 from headwater.operators.key_index import KeyIndex
-from headwater.streams import lookup_join
 from headwater.streams.stream import Stream
 from headwater.testing import Harness
 
@@ -442,7 +441,7 @@ def test_a_type_that_no_stream_carries_is_refused() -> None:
 
 
 def test_a_table_too_large_to_travel_is_refused_and_columns_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_join, "MAX_TABLE_BYTES", 1 << 20)
+    monkeypatch.setattr(lookup, "MAX_TABLE_BYTES", 1 << 20)
     table = pa.table({"user": np.arange(100_000), "wide": ["x" * 10] * 100_000, "narrow": np.zeros(100_000, np.int8)})
     with pytest.raises(
         hw.GraphError, match="takes a table of up to 1 MiB along to the workers; got '2 MiB'; take fewer"

@@ -12,7 +12,7 @@ import pytest
 import headwater as hw
 from headwater.data.batch import Batch
 from headwater.data.schema import Schema
-from headwater.graph.nodes import REBALANCE
+from headwater.graph.edges import REBALANCE
 from headwater.job.folder import shape_of
 from headwater.operators.contract import StepTime
 from headwater.operators.registry import operator_for
@@ -219,11 +219,11 @@ def test_a_function_without_key_has_no_keyed_state(stream: hw.Stream) -> None:
 
 def test_rows_that_no_exchange_moves_are_dealt_out(stream: hw.Stream) -> None:
     step = stream.where("n > 0").union(stream.broadcast()).process(Gather(), OUT)
-    node = stream._env.graph.node(step._edges[0].source)
+    node = stream._env.graph.node(step._flow.origin)
     assert [edge.exchange for edge in node.inputs[:1]] == [REBALANCE]
     assert [edge.exchange.kind for edge in node.inputs] == ["rebalance", "broadcast"]
     keyed = stream.key_by("n").process(Gather(), OUT, name="by_key")
-    assert [e.exchange.kind for e in stream._env.graph.node(keyed._edges[0].source).inputs] == ["key"]
+    assert [e.exchange.kind for e in stream._env.graph.node(keyed._flow.origin).inputs] == ["key"]
 
 
 def test_the_step_is_held_to_its_states(stream: hw.Stream) -> None:

@@ -45,7 +45,7 @@ class Odd(hw.ProcessFunction):
 
 
 def source(env: hw.Environment, rows: list[Any] = ROWS) -> Stream:
-    return env.from_rows(rows, SCHEMA, name=f"rows{env.graph.next_id()}")
+    return env.from_rows(rows, SCHEMA, name=f"rows{len(list(env.graph))}")
 
 
 def counted(stream: Stream, uid: str = "count") -> Stream:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.data.schema import parse_type
-from headwater.state.keys import hash_keys, is_key_type, key_groups, subtasks_of
+from headwater.state.keys import hash_keys, key_groups, subtasks_of
 
 
 def hashes(ddl: str, values: list[Any]) -> list[str]:
@@ -81,15 +81,3 @@ def test_subtasks_own_contiguous_ranges_that_cover_all_groups(groups: int, paral
     assert set(owners.tolist()) == set(range(parallelism))
     sizes = np.bincount(owners)
     assert sizes.max() - sizes.min() <= 1
-
-
-@pytest.mark.parametrize(
-    "ddl", ["string", "bigint", "boolean", "date", "timestamp", "decimal(3,1)", "binary", "struct<a:int>"]
-)
-def test_exact_types_are_keys(ddl: str) -> None:
-    assert is_key_type(parse_type(ddl))
-
-
-@pytest.mark.parametrize("ddl", ["double", "float", "array<int>", "map<int,int>", "void", "struct<a:struct<b:float>>"])
-def test_other_types_are_not(ddl: str) -> None:
-    assert not is_key_type(parse_type(ddl))

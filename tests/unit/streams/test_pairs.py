@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import headwater as hw
-from headwater.streams.pairs import check_has_watermarks
+from headwater.graph.checks import check_has_watermarks
 from headwater.streams.stream import Stream
 
 SCHEMA = "k string, t long"
@@ -25,16 +25,16 @@ def live(env: hw.Environment, path: Path, name: str, watermarks: hw.Watermarks |
 
 def test_a_live_source_without_watermarks_is_refused_by_name_and_side(env: hw.Environment, tmp_path: Path) -> None:
     timed, plain = live(env, tmp_path, "timed", TIMED), live(env, tmp_path, "plain", None)
-    check_has_watermarks(timed, timed, "match")
+    check_has_watermarks(timed._flow, timed._flow, "match")
     for left, right, side in ((timed, plain, "right"), (plain, timed, "left"), (timed.union(plain), timed, "left")):
         with pytest.raises(
             hw.GraphError, match=rf"'match' needs event time.*'plain' without watermarks on the {side} side.*give the"
         ):
-            check_has_watermarks(left, right, "match")
+            check_has_watermarks(left._flow, right._flow, "match")
 
 
 def test_input_that_ends_needs_no_watermarks(env: hw.Environment, tmp_path: Path) -> None:
-    check_has_watermarks(env.from_rows([], SCHEMA), live(env, tmp_path, "timed", TIMED), "match")
+    check_has_watermarks(env.from_rows([], SCHEMA)._flow, live(env, tmp_path, "timed", TIMED)._flow, "match")
 
 
 def test_an_interval_join_needs_watermarks(env: hw.Environment, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from headwater.data.batch import Batch
 from headwater.data.schema import Schema
 from headwater.errors import RowError, UserCodeError
-from headwater.graph.nodes import Exchange, Key
+from headwater.graph.edges import Exchange, Key
 from headwater.state.keys import key_groups, subtasks_of
 from headwater.task.routing import route, with_key
 

@@ -10,7 +10,8 @@ from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
 from headwater.data.rows import Row
 from headwater.errors import RowError
 from headwater.functions import OutputTag
-from headwater.graph.nodes import IntervalJoinNode, Key
+from headwater.graph.edges import Key
+from headwater.graph.nodes import IntervalJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keeping import KeepsRows

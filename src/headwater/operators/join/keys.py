@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.data.batch import Batch
-from headwater.graph.nodes import Key
+from headwater.graph.edges import Key
 from headwater.operators.join.contents import equal_values, flat
 from headwater.state.keys import Hashes, hash_keys
 

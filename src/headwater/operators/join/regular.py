@@ -11,7 +11,8 @@ import pyarrow as pa
 from headwater.data.batch import Batch, Timestamps
 from headwater.data.row_kinds import DELETE, INSERT, ROW_KIND, Kinds, adds, inserts, kind_names, read_kinds
 from headwater.data.rows import Row
-from headwater.graph.nodes import Key, RegularJoinNode
+from headwater.graph.edges import Key
+from headwater.graph.nodes import RegularJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.contents import first_equal

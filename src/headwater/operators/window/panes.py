@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from headwater.data.batch import MAX_TIMESTAMP, Batch, Timestamps, concat
 from headwater.data.rows import decode, encode_rows
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
-from headwater.graph.nodes import Panes, WindowNode
+from headwater.graph.nodes import WindowNode
+from headwater.graph.windowed import Panes
 from headwater.operators.grouping import Codes
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.contents import Point

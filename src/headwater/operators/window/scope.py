@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.graph.nodes import Key
+from headwater.graph.edges import Key
 from headwater.state.spread import BY_KEY, TO_FIRST, ByKey, Spread
 from headwater.windows.assigners import Window
 

@@ -1,39 +1,78 @@
-"""What `lookup_join` is given, checked before the step is made, and tables in memory made ready to travel with the plan."""
+"""Rows joined with a table outside the job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.data.schema import Schema, SchemaLike
+from headwater.data.tables import arrow_table, is_table
+from headwater.data.types import is_key_type
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SchemaError, StateError
+from headwater.graph.edges import On, joined_columns
+from headwater.graph.flow import Flow
+from headwater.graph.nodes.core import Node
+from headwater.graph.nodes.joins import SUFFIX
 from headwater.lookups import LookupTable
-from headwater.state.keys import is_key_type
-from headwater.streams.keying import On, joined_columns
 
 Cache = Literal["full"] | int | None
+"""How many keys are kept, or the whole table."""
 
 MAX_TABLE_BYTES = 64 << 20
 """What travels with the plan is read by every worker process and stays in its memory."""
-_TEXT = (pa.types.is_large_string, pa.types.is_string_view)
-_BYTES = (pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
-_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
-_WIDER = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.int64(),
-    pa.float16(): pa.float32(),
-    pa.date64(): pa.date32(),
-}
 
 
-class LookupJoin:
-    """The arguments of one `lookup_join`: read, checked, and as the settings of its node."""
+@dataclass(frozen=True, kw_only=True)
+class LookupJoinNode(Node):
+    """Each row together with the rows of a table outside the job that have its key."""
+
+    operation: ClassVar[str] = "lookup_join"
+
+    keys: tuple[str, ...]
+    """The stream's columns that make the key."""
+    key_types: tuple[pa.DataType, ...]
+    """The types in which keys are compared."""
+    right: pa.Table | LookupTable | Callable[[list[Any]], Mapping[Any, Any]]
+    """A table that travels with the plan, its key columns first; or what is asked by key."""
+    right_keys: tuple[str, ...]
+    right_schema: Schema
+    """What the table adds to a row, under its own names."""
+    keeps_unmatched: bool
+    cache: Cache
+    ttl_ms: int | None
+
+    @classmethod
+    def of(
+        cls,
+        flow: Flow,
+        *,
+        table: Any,
+        on: On,
+        how: str = "left",
+        columns: Sequence[str] | None = None,
+        suffix: str = SUFFIX,
+        schema: SchemaLike | None = None,
+        cache: Cache = None,
+        ttl: Duration | None = None,
+        name: str = "lookup_join",
+    ) -> Self:
+        """`table` is a table or frame in memory, a `LookupTable`, or a function of keys whose rows have `schema`."""
+        given = _Given(name, flow.schema, table, on, schema)
+        result, settings = given.settings(how=how, columns=columns, suffix=suffix, cache=cache, ttl=ttl)
+        return cls(name=name, inputs=flow.edges, schema=result, **settings)
+
+    @property
+    def asks_outside(self) -> bool:
+        return not isinstance(self.right, pa.Table)
+
+
+class _Given:
+    """What a look-up join is given: read, checked, and as the settings of its node."""
 
     def __init__(self, step: str, rows: Schema, table: Any, on: On, schema: SchemaLike | None) -> None:
         self._step, self._rows = step, rows
@@ -44,8 +83,8 @@ class LookupJoin:
         self._is_outside = True
         if isinstance(table, LookupTable):
             self._schema = table.schema
-        elif _is_table(table):
-            self.right, self._is_outside = _arrow_table(step, table), False
+        elif is_table(table):
+            self.right, self._is_outside = arrow_table(step, table), False
             self._schema = Schema.of(self.right.schema)
         elif callable(table) and not isinstance(table, type):
             if isinstance(on, Mapping):
@@ -169,55 +208,3 @@ def _field(schema: Schema, name: str, step: str) -> pa.Field:
     if name not in schema.names:
         raise SchemaError.no_field(name, schema.names, step)
     return schema.field(name)
-
-
-def _is_table(table: Any) -> bool:
-    """Whether this is a table in memory, or a static DataFrame of Spark's; only duck types, so that nothing is imported."""
-    return not isinstance(table, type) and (hasattr(table, "toArrow") or hasattr(table, "__arrow_c_stream__"))
-
-
-def _arrow_table(step: str, given: Any) -> pa.Table:
-    """A table of types that streams have, with its values as they are; an index that pandas made is left out."""
-    if getattr(given, "isStreaming", False):
-        raise GraphError.bad_argument(
-            step, "looks rows up in a table that stands still", "a streaming DataFrame", "pass a static one"
-        )
-    table: pa.Table = given.toArrow() if hasattr(given, "toArrow") else pa.table(given)
-    names = [name for name in table.column_names if not name.startswith("__index_level_")]
-    table = table.select(names).replace_schema_metadata(None)
-    fields = [pa.field(f.name, _carried(f.type), f.nullable) for f in table.schema]
-    Schema.of(pa.schema(fields))  # refuses what no stream can carry
-    columns = []
-    for column, field in zip(table.columns, fields, strict=True):
-        try:
-            columns.append(column.cast(field.type))
-        except pa.ArrowException as error:
-            raise SchemaError.does_not_fit(
-                step, f"column {field.name!r} of the table cannot be {field.type}: {error}", "cast it in the table"
-            ) from None
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields)).combine_chunks()
-
-
-def _carried(dtype: pa.DataType) -> pa.DataType:
-    """The type in which streams carry the values of an Arrow type."""
-    if pa.types.is_dictionary(dtype):
-        return _carried(dtype.value_type)
-    if _is_any(dtype, _TEXT):
-        return pa.string()
-    if _is_any(dtype, _BYTES):
-        return pa.binary()
-    if pa.types.is_timestamp(dtype):
-        return pa.timestamp("us", "UTC" if dtype.tz else None)
-    if pa.types.is_duration(dtype):
-        return pa.duration("us")
-    if pa.types.is_struct(dtype):
-        return pa.struct([pa.field(f.name, _carried(f.type), f.nullable) for f in dtype])
-    if pa.types.is_map(dtype):
-        return pa.map_(_carried(dtype.key_type), _carried(dtype.item_type))
-    if _is_any(dtype, _LISTS):
-        return pa.list_(_carried(dtype.value_type))
-    return _WIDER.get(dtype, dtype)
-
-
-def _is_any(dtype: pa.DataType, tests: Iterable[Callable[[pa.DataType], bool]]) -> bool:
-    return any(test(dtype) for test in tests)

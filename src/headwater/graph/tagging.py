@@ -8,39 +8,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from headwater.data.rows import decode, encode, make_rows
 from headwater.data.schema import Schema
 from headwater.functions import Emitted, ProcessWindowFunction, WindowContext
-from headwater.graph.nodes import FORWARD, LEFT, Key, MapBatchesNode, WindowInput
+from headwater.graph.edges import LEFT, RIGHT, Key
+from headwater.graph.flow import Flow
+from headwater.graph.graph import Graph
+from headwater.graph.nodes.columns import MapBatchesNode
+from headwater.graph.windowed import WindowedPair
 
-if TYPE_CHECKING:
-    from headwater.streams.keyed import KeyedStream
-    from headwater.streams.stream import Stream
-
-SIDES = ("left", "right")
 _KEY = "key"
 
 
-def tagged_schema(left: WindowInput, right: WindowInput) -> Schema:
-    """The schema of both inputs as one: `key`, `left` and `right`, one of which is null."""
-    fields = [pa.field(name, _struct(side)) for name, side in zip(SIDES, (left, right), strict=True)]
-    return Schema(pa.schema([pa.field(_KEY, left.key.type), *fields]))
-
-
-def tagged(streams: tuple[Stream, Stream], sides: tuple[WindowInput, WindowInput], step: str) -> KeyedStream:
-    """Both inputs as one stream, by key."""
-    schema = tagged_schema(*sides)
+def tagged(graph: Graph, pair: WindowedPair) -> Flow:
+    """Both inputs as one flow, by key."""
+    rows = pair.rows
+    sides = (LEFT, "left", pair.left), (RIGHT, "right", pair.right)
     left, right = (
-        stream._add(
-            MapBatchesNode, f"{step}_{name}", schema, stream._moved(FORWARD), function=Tag(number, side, schema, step)
+        graph.add(
+            MapBatchesNode.of(
+                flow.in_place(),
+                function=Tag(number, flow.schema, flow.key, rows, pair.step),
+                schema=rows,
+                name=f"{pair.step}_{side}",
+            )
         )
-        for number, (name, stream, side) in enumerate(zip(SIDES, streams, sides, strict=True))
+        for number, side, flow in sides
     )
-    return left.union(right).key_by(_KEY)
+    both = left.union(right)
+    return both.keyed(Key.of(both.schema, (_KEY,)))
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Tag:
     """Makes rows of one input rows of both."""
 
     side: int
-    rows: WindowInput
+    rows: Schema
+    key: Key
     schema: Schema
     step: str
 
@@ -64,9 +65,9 @@ class Tag:
 
     def _keys(self, table: pa.Table, field: pa.Field) -> pa.Array:
         """The keys, under the names of the left input's."""
-        key: Key = self.rows.key
+        key = self.key
         if key.function is not None:
-            rows = make_rows(self.rows.input_schema.row, [decode(column) for column in table.columns])
+            rows = make_rows(self.rows.row, [decode(column) for column in table.columns])
             return encode([key.function(row) for row in rows], field, self.step)
         columns = [_flat(table.column(name)) for name in key.columns]
         if not pa.types.is_struct(field.type):
@@ -118,11 +119,6 @@ def _apart(elements: list[Any]) -> tuple[list[Any], list[Any]]:
 
 def _has_null(key: Any) -> bool:
     return key is None or (isinstance(key, tuple) and any(map(_has_null, key)))
-
-
-def _struct(side: WindowInput) -> pa.DataType:
-    """A row as a value; where the other input has one, its fields are null, also those declared not null."""
-    return pa.struct([pa.field(field.name, field.type) for field in side.input_schema.arrow])
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -1,0 +1,75 @@
+"""Tables in memory, of whoever made them, as streams carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.data.schema import Schema
+from headwater.errors import GraphError, SchemaError
+
+_TEXT = (pa.types.is_large_string, pa.types.is_string_view)
+_BYTES = (pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+}
+
+
+def is_table(table: Any) -> bool:
+    """Whether this is a table in memory, or a static DataFrame of Spark's; only duck types, so that nothing is imported."""
+    return not isinstance(table, type) and (hasattr(table, "toArrow") or hasattr(table, "__arrow_c_stream__"))
+
+
+def arrow_table(step: str, given: Any) -> pa.Table:
+    """A table of types that streams have, with its values as they are; an index that pandas made is left out."""
+    if getattr(given, "isStreaming", False):
+        raise GraphError.bad_argument(
+            step, "looks rows up in a table that stands still", "a streaming DataFrame", "pass a static one"
+        )
+    table: pa.Table = given.toArrow() if hasattr(given, "toArrow") else pa.table(given)
+    names = [name for name in table.column_names if not name.startswith("__index_level_")]
+    table = table.select(names).replace_schema_metadata(None)
+    fields = [pa.field(f.name, _carried(f.type), f.nullable) for f in table.schema]
+    Schema.of(pa.schema(fields))  # refuses what no stream can carry
+    columns = []
+    for column, field in zip(table.columns, fields, strict=True):
+        try:
+            columns.append(column.cast(field.type))
+        except pa.ArrowException as error:
+            raise SchemaError.does_not_fit(
+                step, f"column {field.name!r} of the table cannot be {field.type}: {error}", "cast it in the table"
+            ) from None
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields)).combine_chunks()
+
+
+def _carried(dtype: pa.DataType) -> pa.DataType:
+    """The type in which streams carry the values of an Arrow type."""
+    if pa.types.is_dictionary(dtype):
+        return _carried(dtype.value_type)
+    if _is_any(dtype, _TEXT):
+        return pa.string()
+    if _is_any(dtype, _BYTES):
+        return pa.binary()
+    if pa.types.is_timestamp(dtype):
+        return pa.timestamp("us", "UTC" if dtype.tz else None)
+    if pa.types.is_duration(dtype):
+        return pa.duration("us")
+    if pa.types.is_struct(dtype):
+        return pa.struct([pa.field(f.name, _carried(f.type), f.nullable) for f in dtype])
+    if pa.types.is_map(dtype):
+        return pa.map_(_carried(dtype.key_type), _carried(dtype.item_type))
+    if _is_any(dtype, _LISTS):
+        return pa.list_(_carried(dtype.value_type))
+    return _WIDER.get(dtype, dtype)
+
+
+def _is_any(dtype: pa.DataType, tests: Iterable[Callable[[pa.DataType], bool]]) -> bool:
+    return any(test(dtype) for test in tests)

@@ -1,0 +1,72 @@
+"""What steps ask of their inputs and arguments, where several ask for the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.data.schema import Schema
+from headwater.errors import GraphError
+from headwater.functions import OutputTag
+
+if TYPE_CHECKING:
+    from headwater.graph.flow import Flow
+
+
+def check_callable(function: Any, step: str) -> None:
+    """A step that calls a function needs one."""
+    if not callable(function):
+        raise GraphError.bad_argument(step, "needs a function", function, "pass a function or lambda")
+
+
+def check_keyed(flow: Flow, step: str) -> None:
+    """A step with state per key needs rows by key."""
+    if flow.key.is_nothing:
+        raise GraphError.needs_keyed(step, "a stream without key")
+
+
+def check_keyed_alike(left: Flow, right: Flow, step: str) -> None:
+    """Both keyed by keys of one type, or neither: keys of different types would never meet."""
+    if left.key.is_nothing and right.key.is_nothing:
+        return
+    if left.key.is_nothing or right.key.is_nothing:
+        which = "left" if left.key.is_nothing else "right"
+        raise GraphError.bad_argument(
+            step, "needs both streams keyed or neither", f"a {which} one without key", "use key_by on it"
+        )
+    if left.key.parts != right.key.parts:
+        raise GraphError.bad_argument(
+            step,
+            "needs keys of one type on both sides",
+            f"{left.key.typed()} and {right.key.typed()}",
+            "cast one of them with select",
+        )
+
+
+def check_both_keyed(left: Flow, right: Flow, step: str) -> None:
+    """Both keyed, by keys of one type."""
+    if left.key.is_nothing and right.key.is_nothing:
+        raise GraphError.bad_argument(step, "needs keyed streams", "streams without key", "use key_by on both")
+    check_keyed_alike(left, right, step)
+
+
+def check_has_watermarks(left: Flow, right: Flow, step: str) -> None:
+    """Without watermarks event time stands still until the input ends: a live job would keep every row and give nothing."""
+    for which, flow in (("left", left), ("right", right)):
+        if flow.untimed:
+            raise GraphError.bad_argument(
+                step,
+                "needs event time on both sides, or it would keep all rows and give no result",
+                f"source {flow.untimed[0]!r} without watermarks on the {which} side",
+                "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s')",
+            )
+
+
+def check_tag(tag: Any, rows: Schema, step: str, what: str) -> None:
+    """A side output that takes rows of an input as they are has its schema."""
+    if tag is None:
+        return
+    if not isinstance(tag, OutputTag) or tag.schema != rows:
+        got = str(tag.schema) if isinstance(tag, OutputTag) else tag
+        raise GraphError.bad_argument(
+            step, f"needs for {what} an hw.OutputTag of schema '{rows}'", got, "declare the tag with it"
+        )

@@ -1,0 +1,41 @@
+"""Every kind of step that a job can be made of, by family."""
+
+from __future__ import annotations
+
+from headwater.graph.nodes.aggregates import RunningNode
+from headwater.graph.nodes.columns import MapBatchesNode, SelectNode, WhereNode
+from headwater.graph.nodes.core import Node
+from headwater.graph.nodes.ends import SinkNode, SourceNode
+from headwater.graph.nodes.joins import IntervalJoinNode, JoinNode, RegularJoinNode, TemporalJoinNode
+from headwater.graph.nodes.lookup import LookupJoinNode
+from headwater.graph.nodes.process import BroadcastProcessNode, CoProcessNode, KeyedProcessNode, StatefulProcessNode
+from headwater.graph.nodes.rows import FilterNode, FlatMapNode, MapAsyncNode, MapNode, ProcessNode, RowFunctionNode
+from headwater.graph.nodes.windows import WindowInput, WindowJoinNode, WindowNode
+
+__all__ = [
+    "BroadcastProcessNode",
+    "CoProcessNode",
+    "FilterNode",
+    "FlatMapNode",
+    "IntervalJoinNode",
+    "JoinNode",
+    "KeyedProcessNode",
+    "LookupJoinNode",
+    "MapAsyncNode",
+    "MapBatchesNode",
+    "MapNode",
+    "Node",
+    "ProcessNode",
+    "RegularJoinNode",
+    "RowFunctionNode",
+    "RunningNode",
+    "SelectNode",
+    "SinkNode",
+    "SourceNode",
+    "StatefulProcessNode",
+    "TemporalJoinNode",
+    "WhereNode",
+    "WindowInput",
+    "WindowJoinNode",
+    "WindowNode",
+]

@@ -1,0 +1,76 @@
+"""Steps without state that work on whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import pyarrow as pa
+
+from headwater.data.expressions import compile_select, compile_where
+from headwater.data.schema import Schema, SchemaLike
+from headwater.data.types import is_time_type
+from headwater.errors import GraphError
+from headwater.graph.checks import check_callable
+from headwater.graph.flow import Flow
+from headwater.graph.nodes.core import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectNode(Node):
+    """Computes columns by SQL expressions, whole batches at a time."""
+
+    operation: ClassVar[str] = "select"
+
+    expressions: tuple[str, ...]
+    query: str
+
+    @classmethod
+    def of(cls, flow: Flow, *, expressions: Sequence[str], name: str = "select") -> Self:
+        query, schema = compile_select(tuple(expressions), flow.schema, name)
+        return cls(name=name, inputs=flow.edges, schema=schema, expressions=tuple(expressions), query=query)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhereNode(Node):
+    """Keeps the rows for which a SQL expression is true, whole batches at a time."""
+
+    operation: ClassVar[str] = "where"
+
+    expression: str
+    query: str
+
+    @classmethod
+    def of(cls, flow: Flow, *, expression: str, name: str = "where") -> Self:
+        query = compile_where(expression, flow.schema, name)
+        return cls(name=name, inputs=flow.edges, schema=flow.schema, expression=expression, query=query)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapBatchesNode(Node):
+    """Arrow table in, Arrow table out, by a Python function."""
+
+    operation: ClassVar[str] = "map_batches"
+
+    function: Callable[[pa.Table], pa.Table]
+    timestamp: str | None
+
+    @classmethod
+    def of(
+        cls,
+        flow: Flow,
+        *,
+        function: Callable[[pa.Table], pa.Table],
+        schema: SchemaLike | None = None,
+        timestamp: str | None = None,
+        name: str = "map_batches",
+    ) -> Self:
+        """Without a schema the rows keep theirs. `timestamp` is the time column of what the function gives."""
+        result = flow.schema if schema is None else Schema.of(schema)
+        if timestamp is not None and not is_time_type(result.field(timestamp).type):
+            raise GraphError.bad_argument(
+                name, "needs a timestamp or bigint column for event time", timestamp, f"choose from {result}"
+            )
+        check_callable(function, name)
+        return cls(name=name, inputs=flow.edges, schema=result, function=function, timestamp=timestamp)

@@ -1,0 +1,73 @@
+"""What every step is: a frozen node, checked when made, asked for properties and never for its class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from headwater.aggregates import Aggregate
+from headwater.data.schema import Schema, type_ddl
+from headwater.descriptors import StateDeclaration
+from headwater.graph.edges import Edge
+
+NOWHERE = -1
+"""The id of a node that no graph has taken yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A step. Each of its inputs, one or two, is one or several edges (a union).
+
+    Every kind has a constructor `of`, or several that begin with it, which takes the flows it reads and its settings,
+    refuses what makes no sense, and derives the schema. `Graph.add` gives the node its id.
+    """
+
+    name: str
+    inputs: tuple[Edge, ...]
+    schema: Schema
+    outputs: Mapping[str, Schema] = field(default_factory=dict)
+    """The side outputs that somebody reads, or that the step is set to write, by tag."""
+    id: int = NOWHERE
+    uid: str | None = None
+
+    operation: ClassVar[str] = ""
+    is_source: ClassVar[bool] = False
+    is_sink: ClassVar[bool] = False
+    is_stateful: ClassVar[bool] = False
+    waits_by_side: ClassVar[bool] = False
+    """Whether event time is taken over two inputs, each as a whole, and not over all channels alike."""
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""
+        return self.is_stateful or self.is_source
+
+    def kept(self) -> dict[str, Any]:
+        """What a stateful step keeps, in words; state fits as long as these are the same."""
+        return {}
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the step never gives a result."""
+        return False
+
+    @property
+    def grows(self) -> bool:
+        """Whether the step keeps every row it gets."""
+        return False
+
+    @property
+    def asks_outside(self) -> bool:
+        """Whether what the step gives depends on something beyond its rows and its state, so that it may differ on replay."""
+        return False
+
+
+def declared(states: Sequence[StateDeclaration]) -> dict[str, list[str]]:
+    """States in words."""
+    return {state.name: [state.kind, *(type_ddl(dtype) for _, dtype in state.columns())] for state in states}
+
+
+def named(aggregates: Mapping[str, Aggregate]) -> dict[str, str]:
+    """Aggregates in words."""
+    return {name: str(aggregate) for name, aggregate in aggregates.items()}

@@ -1,0 +1,85 @@
+"""Every node has its operator, and every operator a transcript that runs it."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+from tests.transcripts.test_transcripts import CONTENTS, PROGRAMS
+
+import headwater.operators
+from headwater.data.schema import Schema
+from headwater.graph.graph import Graph
+from headwater.graph.nodes import Node
+from headwater.operators import registry
+from headwater.operators.pass_on import PassOperator
+from headwater.streams.environment import Environment
+
+HANDLED_BY_TASKS = {"source", "sink"}
+"""The ends of a job: they have no operator, tasks read and write for them."""
+
+
+def kinds(cls: type[Node] = Node) -> Iterator[type[Node]]:
+    """Every class of nodes that a graph can hold."""
+    if cls.operation:
+        yield cls
+    for sub in cls.__subclasses__():
+        yield from kinds(sub)
+
+
+def operators() -> set[type]:
+    """Every operator that there is, without those that are only there to be extended."""
+    found: set[type] = set()
+    for module in pkgutil.walk_packages(headwater.operators.__path__, "headwater.operators."):
+        classes = inspect.getmembers(import_module(module.name), inspect.isclass)
+        found |= {cls for name, cls in classes if name.endswith("Operator") and cls.__module__ == module.name}
+    return {cls for cls in found if not cls.__subclasses__() and not getattr(cls, "_is_protocol", False)}
+
+
+def graph_of(transcript: str) -> Graph:
+    """The graph of a transcript's program."""
+    schema = CONTENTS[transcript]["schema"]
+    schemas = schema if isinstance(schema, dict) else {"only": schema}
+    env = Environment("steps", engine="local")
+    PROGRAMS[CONTENTS[transcript]["program"]](
+        *(env.from_rows([], Schema.of(one), name=name) for name, one in schemas.items())
+    )
+    return env.graph
+
+
+@pytest.fixture(scope="module")
+def graphs() -> list[Graph]:
+    return [graph_of(transcript) for transcript in CONTENTS]
+
+
+def test_every_node_has_an_operator_and_every_operation_a_node() -> None:
+    named = [cls.operation for cls in kinds()]
+    assert len(named) == len(set(named))
+    assert set(named) - HANDLED_BY_TASKS == set(registry.STATEFUL) | set(registry.STATELESS)
+
+
+def test_a_node_that_keeps_something_has_an_operator_that_does() -> None:
+    assert {cls.operation for cls in kinds() if cls.is_stateful} == set(registry.STATEFUL)
+
+
+def test_every_node_is_in_a_transcript(graphs: list[Graph]) -> None:
+    used = {node.operation for graph in graphs for node in graph}
+    assert {cls.operation for cls in kinds()} - {"sink"} - used == set()
+
+
+def test_every_operator_is_in_a_transcript(graphs: list[Graph]) -> None:
+    run = {type(operator) for graph in graphs for node in graph for operator in operators_of(graph, node)}
+    assert operators() - run == set()
+
+
+def operators_of(graph: Graph, node: Node) -> Iterator[object]:
+    """What runs a node; before a stateless one that rows move to stands an operator that only passes them on."""
+    if node.operation in registry.STATEFUL:
+        yield registry.operator_for(node, "step", graph.input_schemas(node))
+    elif node.operation in registry.STATELESS:
+        yield registry.stateless_operator(node, "step", graph.input_schema(node))
+        if any(edge.exchange.moves for edge in node.inputs):
+            yield PassOperator()

@@ -1,0 +1,349 @@
+"""Nodes are made without streams: from flows and settings, checked when made."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headwater as hw
+from headwater.connectors.memory import MemorySink, RowsSource
+from headwater.data.schema import Schema
+from headwater.graph.connected import Broadcast, Connected
+from headwater.graph.describe import describe
+from headwater.graph.edges import GLOBAL, NO_KEY, REBALANCE, Key
+from headwater.graph.flow import Flow, joined_on
+from headwater.graph.graph import Graph
+from headwater.graph.meeting import group_in_windows, join_in_windows
+from headwater.graph.nodes import (
+    BroadcastProcessNode,
+    CoProcessNode,
+    FilterNode,
+    FlatMapNode,
+    IntervalJoinNode,
+    KeyedProcessNode,
+    LookupJoinNode,
+    MapAsyncNode,
+    MapBatchesNode,
+    MapNode,
+    Node,
+    ProcessNode,
+    RegularJoinNode,
+    RunningNode,
+    SelectNode,
+    SinkNode,
+    SourceNode,
+    StatefulProcessNode,
+    TemporalJoinNode,
+    WhereNode,
+    WindowJoinNode,
+    WindowNode,
+)
+from headwater.graph.nodes.core import NOWHERE
+from headwater.graph.nodes.process import process_node
+from headwater.graph.windowed import Panes, Windowed, WindowedPair
+from headwater.local.cluster import LocalCluster
+from headwater.plan.levels import plan_job
+
+ROWS = Schema.of("k string, n bigint, at bigint")
+TENS = hw.tumbling("10 ms")
+RULES = hw.MapState("rules", "string", "bigint")
+LATE = hw.OutputTag("late", ROWS)
+PLACES = pa.table({"k": ["a"], "place": ["here"]})
+
+
+class Plain(hw.ProcessFunction):
+    def process(self, event: Any, ctx: hw.Context) -> list[Any]:
+        return [event]
+
+
+class Held(hw.ProcessFunction):
+    held = hw.OperatorListState("bigint")
+
+
+class PerKey(hw.KeyedProcessFunction):
+    total = hw.ValueState("bigint")
+
+
+class Both(hw.CoProcessFunction):
+    total = hw.ValueState("bigint")
+
+
+class Beside(hw.BroadcastFunction):
+    pass
+
+
+class PerWindow(hw.ProcessWindowFunction):
+    seen = hw.ValueState("bigint")
+
+
+class Largest(hw.AggregateFunction[Any, int, int]):
+    def create(self) -> int:
+        return 0
+
+
+async def ask(row: Any) -> Any:
+    return row
+
+
+def source(name: str = "rows", *, is_live: bool = False) -> SourceNode:
+    rows = RowsSource([[]], ROWS)
+    rows.bounded = not is_live
+    return SourceNode.of(
+        source=rows, schema=ROWS, watermarks=None if is_live else hw.Watermarks.monotonous("at"), name=name
+    )
+
+
+class Flows:
+    """A graph with two sources, and what they give: as it is, and by key."""
+
+    def __init__(self) -> None:
+        self.graph = Graph("nodes")
+        self.rows, self.others = self.graph.add(source("left")), self.graph.add(source("right"))
+        self.keyed, self.others_keyed = (flow.keyed(Key.of(ROWS, ("k",))) for flow in (self.rows, self.others))
+        self.windowed = Windowed(flow=self.keyed, assigner=TENS)
+        self.pair = WindowedPair(left=self.keyed, right=self.others_keyed, assigner=TENS)
+
+
+@pytest.fixture
+def flows() -> Flows:
+    return Flows()
+
+
+MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
+    SourceNode: [lambda f: source("third")],
+    SinkNode: [lambda f: SinkNode.of(f.rows, sink=MemorySink())],
+    MapNode: [lambda f: MapNode.of(f.rows, function=len, schema="n int")],
+    FlatMapNode: [lambda f: FlatMapNode.of(f.rows, function=len)],
+    FilterNode: [lambda f: FilterNode.of(f.rows, function=len)],
+    ProcessNode: [
+        lambda f: ProcessNode.of(f.rows, function=Plain(), schema="n int"),
+        lambda f: process_node(f.keyed, function=Plain(), schema="n int"),
+    ],
+    MapAsyncNode: [lambda f: MapAsyncNode.of(f.rows, function=ask, timeout="1 s", timeout_to=LATE)],
+    SelectNode: [lambda f: SelectNode.of(f.rows, expressions=["k", "n * 2 as twice"])],
+    WhereNode: [lambda f: WhereNode.of(f.rows, expression="n > 1")],
+    MapBatchesNode: [lambda f: MapBatchesNode.of(f.rows, function=len, timestamp="at")],
+    LookupJoinNode: [lambda f: LookupJoinNode.of(f.rows, table=PLACES, on="k")],
+    StatefulProcessNode: [
+        lambda f: StatefulProcessNode.of(f.rows, function=Held(), schema="n int"),
+        lambda f: process_node(f.rows, function=Held(), schema="n int"),
+    ],
+    KeyedProcessNode: [
+        lambda f: KeyedProcessNode.of(f.keyed, function=PerKey(), schema="n int"),
+        lambda f: process_node(f.keyed, function=PerKey(), schema="n int"),
+    ],
+    CoProcessNode: [
+        lambda f: CoProcessNode.of(Connected(f.keyed, f.others_keyed), function=Both(), schema="n int"),
+    ],
+    BroadcastProcessNode: [
+        lambda f: BroadcastProcessNode.of(
+            f.rows, Broadcast(f.others.everywhere(), (RULES,)), function=Beside(), schema="n int"
+        )
+    ],
+    RunningNode: [lambda f: RunningNode.of(f.keyed, aggregates={"total": hw.sum("n")})],
+    IntervalJoinNode: [
+        lambda f: IntervalJoinNode.of(f.keyed, f.others_keyed, between=("0 s", "5 s"), unmatched_left=LATE)
+    ],
+    RegularJoinNode: [lambda f: RegularJoinNode.of(f.keyed, f.others_keyed, how="left")],
+    TemporalJoinNode: [lambda f: TemporalJoinNode.of(f.keyed, f.others_keyed)],
+    WindowNode: [
+        lambda f: WindowNode.of_aggregates(f.windowed, aggregates={"total": hw.sum("n")}),
+        lambda f: WindowNode.of_reduce(f.windowed, function=max),
+        lambda f: WindowNode.of_aggregate(f.windowed, function=Largest(), accumulator="bigint", schema="n bigint"),
+        lambda f: WindowNode.of_process(f.windowed, function=PerWindow(), schema="n bigint"),
+    ],
+    WindowJoinNode: [lambda f: WindowJoinNode.of(f.pair)],
+}
+CASES = [(cls, make) for cls, makes in MADE.items() for make in makes]
+
+
+def kinds(cls: type[Node] = Node) -> Iterator[type[Node]]:
+    if cls.operation:
+        yield cls
+    for sub in cls.__subclasses__():
+        yield from kinds(sub)
+
+
+def test_every_node_is_made_here() -> None:
+    assert set(MADE) == set(kinds())
+
+
+@pytest.mark.parametrize(("cls", "make"), CASES, ids=lambda case: getattr(case, "operation", ""))
+def test_a_graph_takes_a_node_that_was_made_without_it(
+    flows: Flows, cls: type[Node], make: Callable[[Flows], Node]
+) -> None:
+    node = make(flows)
+    assert type(node) is cls
+    assert node.id == NOWHERE
+    flow = flows.graph.add(node)
+    assert flow.origin == 2
+    assert flow.schema == node.schema
+    assert flows.graph.node(2) == dataclasses.replace(node, id=2)
+    if not node.is_sink:
+        flows.graph.add(SinkNode.of(flow, sink=MemorySink(), name="out"))
+    LocalCluster(plan_job(flows.graph, 2, 128)).close()
+    assert f" 2 {cls.operation} " in describe(flows.graph)
+
+
+@pytest.mark.parametrize("cls", [*kinds()])
+def test_a_node_has_only_settings_with_a_name_and_none_half_made(cls: type[Node]) -> None:
+    assert all(field.kw_only for field in dataclasses.fields(cls))
+    with pytest.raises(TypeError, match="missing"):
+        cls()
+
+
+KEPT: dict[type[Node], dict[str, Any]] = {
+    StatefulProcessNode: {"states": {"held": ["operator_list", "bigint", "bigint"]}},
+    KeyedProcessNode: {"key": "k: string", "states": {"total": ["value", "bigint"]}},
+    CoProcessNode: {"key": "k: string", "right key": "k", "states": {"total": ["value", "bigint"]}},
+    BroadcastProcessNode: {
+        "key": ": boolean",
+        "states": {},
+        "broadcast states": {"rules": ["map", "string", "bigint"]},
+    },
+    RunningNode: {"key": "k: string", "aggregates": {"total": "hw.sum('n')"}, "rows": "k string, n bigint, at bigint"},
+    IntervalJoinNode: {
+        "key": "k: string",
+        "right key": "k",
+        "left rows": "k string, n bigint, at bigint",
+        "right rows": "k string, n bigint, at bigint",
+        "between": [0, 5000],
+        "tells unmatched rows": True,
+    },
+    RegularJoinNode: {
+        "key": "k: string",
+        "right key": "k",
+        "left rows": "k string, n bigint, at bigint",
+        "right rows": "k string, n bigint, at bigint",
+        "how": "left",
+    },
+    TemporalJoinNode: {
+        "key": "k: string",
+        "right key": "k",
+        "left rows": "k string, n bigint, at bigint",
+        "right rows": "k string, n bigint, at bigint",
+        "how": "inner",
+    },
+    WindowNode: {
+        "key": "k: string",
+        "windows": "tumbling(10 ms)",
+        "trigger": "EventTimeTrigger()",
+        "rows": "k string, n bigint, at bigint",
+        "aggregates": {"total": "hw.sum('n')"},
+        "accumulator": None,
+        "keeps rows": False,
+        "panes": ["accumulating", False, False],
+        "states": {},
+    },
+    WindowJoinNode: {
+        "key": "k: string",
+        "right key": "k",
+        "left rows": "k string, n bigint, at bigint",
+        "right rows": "k string, n bigint, at bigint",
+        "windows": "tumbling(10 ms)",
+    },
+}
+"""What the first of each kind keeps, in the words that are stored: as long as programs are to go on from what they stored."""
+
+
+def test_every_kind_that_keeps_something_says_what_in_words_that_stay(flows: Flows) -> None:
+    assert {cls for cls in kinds() if cls.is_stateful} == set(KEPT)
+    found = {cls.operation: json.loads(json.dumps(MADE[cls][0](flows).kept())) for cls in KEPT}
+    assert found == {cls.operation: words for cls, words in KEPT.items()}
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda f: SourceNode.of(source=[], schema=ROWS), "'source' needs a source"),
+        (lambda f: SinkNode.of(f.rows, sink=print), "'sink' needs a sink"),
+        (lambda f: MapNode.of(f.rows, function="n"), "'map' needs a function; got 'n'"),
+        (lambda f: MapNode.of(f.rows, function=len, schema="n intt"), "at position 2"),
+        (lambda f: FlatMapNode.of(f.rows, function=len, failed_to=LATE), "in one more column, the error to failed_to"),
+        (lambda f: FilterNode.of(f.rows, function=None), "'filter' needs a function"),
+        (lambda f: ProcessNode.of(f.rows, function=PerKey(), schema="n int"), r"needs a hw\.ProcessFunction"),
+        (lambda f: ProcessNode.of(f.rows, function=Held(), schema="n int"), "'held' keeps nothing as a stateless step"),
+        (lambda f: MapAsyncNode.of(f.rows, function=len), "needs a coroutine function"),
+        (lambda f: MapAsyncNode.of(f.rows, function=ask, timeout_to=LATE), "has timeout_to but no timeout"),
+        (lambda f: SelectNode.of(f.rows, expressions=["m"]), "m"),
+        (lambda f: WhereNode.of(f.rows, expression="m > 1"), "m"),
+        (lambda f: MapBatchesNode.of(f.rows, function=len, timestamp="k"), "for event time"),
+        (lambda f: LookupJoinNode.of(f.rows, table=5, on="k"), "needs a pyarrow Table"),
+        (lambda f: StatefulProcessNode.of(f.rows, function=PerKey(), schema="n int"), r"needs a hw\.ProcessFunction"),
+        (lambda f: KeyedProcessNode.of(f.rows, function=PerKey(), schema="n int"), "'per_key' needs a keyed stream"),
+        (lambda f: process_node(f.rows, function=PerKey(), schema="n int"), "'per_key' needs a keyed stream"),
+        (lambda f: process_node(f.keyed, function=PerKey(), schema="n int", failed_to=LATE), "cannot be taken back"),
+        (lambda f: process_node(f.rows, function=len, schema="n int"), r"needs a hw\.ProcessFunction \(hw\.Keyed"),
+        (lambda f: process_node(f.keyed, function=len, schema="n int"), r"needs a hw\.KeyedProcessFunction"),
+        (lambda f: Connected(f.keyed, f.others), "needs both streams keyed or neither"),
+        (
+            lambda f: CoProcessNode.of(Connected(f.rows, f.others), function=Both(), schema="n int"),
+            "needs keyed streams",
+        ),
+        (lambda f: Broadcast(f.others, (hw.MapState("string", "bigint"),)), "needs states with a name"),
+        (
+            lambda f: BroadcastProcessNode.of(f.keyed, Broadcast(f.others, ()), function=Beside(), schema="n int"),
+            r"needs a hw\.KeyedBroadcastFunction on a keyed stream",
+        ),
+        (lambda f: RunningNode.of(f.rows, aggregates={"total": hw.sum("n")}), "'agg' needs a keyed stream"),
+        (lambda f: RunningNode.of(f.keyed, aggregates={}), "'agg' needs an aggregate"),
+        (lambda f: IntervalJoinNode.of(f.rows, f.others, between=("0 s", "1 s")), "needs keyed streams"),
+        (lambda f: IntervalJoinNode.of(f.keyed, f.others_keyed, between=("1 s", "0 s")), "swap or widen them"),
+        (lambda f: RegularJoinNode.of(f.keyed, f.others_keyed, how="outer"), "joins by how="),
+        (lambda f: TemporalJoinNode.of(f.keyed, f.others_keyed, late=hw.OutputTag("l", "n int")), "needs for late"),
+        (lambda f: Windowed(flow=f.rows, assigner=TENS), "'window' needs a keyed stream"),
+        (lambda f: Windowed(flow=f.keyed, assigner="10 s"), "'window' needs windows"),
+        (lambda f: Panes("all"), "'panes' needs one of"),
+        (lambda f: WindowNode.of_reduce(f.windowed, function=None), "'reduce' needs a function of two rows"),
+        (lambda f: WindowNode.of_aggregates(f.windowed, aggregates={"k": hw.count()}), "needs other names.*got 'k'"),
+        (
+            lambda f: WindowedPair(
+                left=f.keyed, right=f.others_keyed, assigner=TENS, late_left=hw.OutputTag("l", "x int")
+            ),
+            "'late_left' needs a tag",
+        ),
+        (
+            lambda f: WindowJoinNode.of(dataclasses.replace(f.pair, assigner=hw.session("1 s"))),
+            "'window_join' makes pairs by columns in windows of few slices that fire at their end",
+        ),
+    ],
+)
+def test_a_node_that_makes_no_sense_is_not_made(flows: Flows, make: Any, problem: str) -> None:
+    with pytest.raises(hw.HeadwaterError, match=problem):
+        make(flows)
+
+
+def test_rows_of_two_flows_meet_in_windows_without_streams(flows: Flows) -> None:
+    graph, by_element = flows.graph, dataclasses.replace(flows.pair, evictor=hw.evictors.count(1))
+    assert graph.node(join_in_windows(graph, flows.pair).origin).operation == "window_join"
+    assert graph.node(join_in_windows(graph, by_element).origin).operation == "window"
+    groups = dataclasses.replace(flows.pair, meets="cogroup")
+    grouped = group_in_windows(graph, groups, function=lambda left, right, ctx: [], schema="n int")
+    assert graph.node(grouped.origin).name == "window_cogroup"
+    with pytest.raises(hw.GraphError, match="'window_cogroup' needs a function of lefts, rights, ctx"):
+        group_in_windows(graph, groups, function=5, schema="n int")  # type: ignore[arg-type]
+
+
+def test_a_flow_has_a_key_only_where_its_rows_are_by_that_key(flows: Flows) -> None:
+    assert flows.keyed.key.columns == ("k",)
+    for moved in (flows.keyed.moved(REBALANCE), flows.keyed.in_place(), flows.keyed.union(flows.keyed)):
+        assert moved.key == NO_KEY
+    assert {edge.exchange for edge in flows.keyed.together().edges} == {GLOBAL}
+
+
+def test_a_flow_tells_which_sources_above_have_no_event_time(flows: Flows) -> None:
+    live = flows.graph.add(WhereNode.of(flows.graph.add(source("live", is_live=True)), expression="n > 1"))
+    assert flows.rows.untimed == ()
+    assert flows.rows.union(live, live).untimed == ("live",)
+    left, right = joined_on(flows.rows, live, {"k": "k"}, "interval_join")
+    with pytest.raises(hw.GraphError, match="source 'live' without watermarks on the right side"):
+        IntervalJoinNode.of(left, right, between=("0 s", "1 s"))
+    tag = hw.OutputTag("side", "n int")
+    assert flows.graph.side_output(live, tag) == Flow(
+        edges=(dataclasses.replace(live.edges[0], tag="side"),), schema=tag.schema, untimed=("live",)
+    )
