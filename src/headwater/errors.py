@@ -346,6 +346,13 @@ class JobError(HeadwaterError):
         )
 
     @classmethod
+    def newer_format(cls, path: str, found: int, known: int) -> JobError:
+        return NewerFormat(
+            f"{path} cannot be read: it is of version {found}, and this Headwater knows versions up to {known}; "
+            f"use the newer Headwater that wrote it"
+        )
+
+    @classmethod
     def engine_failed(cls, job: str, message: str) -> JobError:
         return cls(
             f"job {job!r} stopped: {message}\n"
@@ -359,6 +366,12 @@ class JobError(HeadwaterError):
 
 class JobFolderDamaged(JobError):
     """A file of the job folder that is not what was written."""
+
+    is_final = True
+
+
+class NewerFormat(JobError):
+    """What a newer Headwater has stored."""
 
     is_final = True
 

@@ -15,7 +15,7 @@ ROOT = "<root>"
 
 LEAVES = frozenset(
     {"aggregates", "data", "descriptors", "durable", "durations", "errors", "functions", "lookups", "restart", "retry"}
-    | {"watermarks", "windows"}
+    | {"versioned", "watermarks", "windows"}
 )
 """What users write, and what everybody speaks of: they know only each other."""
 
@@ -31,7 +31,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "plan": LEAVES | {"connectors.contract", "graph"},
     "operators": LEAVES | {"clock", "graph.edges", "graph.nodes", "graph.windowed", "state"},
     "task": TASK,
-    "savepoints": TASK | {"task"},
+    # The offset is in savepoints as in the log of an engine.
+    "epoch.offset": LEAVES,
+    "savepoints": TASK | {"epoch.offset", "task"},
     "epoch": TASK | {"savepoints", "task"},
     "job": TASK | {"epoch", "savepoints", "task"},
     "local": TASK | {"epoch", "job", "savepoints", "task"},
@@ -43,7 +45,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     | {"connectors", "graph", "plan", "state.keys"}
     | {"epoch.offsets", "epoch.steps", "job.checkpoints", "job.engine", "local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
-    "savepoints.tables": TASK | {"savepoints", "streams.environment", "task"},
+    "savepoints.tables": TASK | {"epoch.offset", "savepoints", "streams.environment", "task"},
     "savepoints.__main__": frozenset({"errors", "savepoints.tables", "streams.environment"}),
     "push": LEAVES | {"connectors.formats", "eventlog"},
     "testing": LEAVES

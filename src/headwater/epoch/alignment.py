@@ -12,6 +12,7 @@ from pathlib import Path
 
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch.notes import EpochNote
+from headwater.epoch.offset import BySplit
 from headwater.plan.levels import JobPlan
 
 Marks = dict[str, dict[str, int]]
@@ -31,7 +32,7 @@ class Stand:
     """Whether others wait for it: not when it is idle or has nothing more to give."""
 
 
-def merged(plan: JobPlan, known: Marks, said: Marks) -> Marks:
+def merged(plan: JobPlan, known: BySplit, said: BySplit) -> Marks:
     """The watermarks of the aligned sources' splits; they never go back."""
     found: Marks = {}
     for uid in _aligned_uids(plan):

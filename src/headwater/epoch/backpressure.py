@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from headwater.epoch.notes import EpochNote
+from headwater.epoch.offset import Pace
 from headwater.task.inflight import FIRST_BUDGET, GROWTH
 
 _FEW, _MANY = 0.5, 4.0
@@ -19,9 +19,6 @@ _FEW, _MANY = 0.5, 4.0
 In between they go on as they are. So many epochs let a burst pass without a pause that all subtasks would feel, and a
 savepoint waits for no more than these and what one epoch read too much.
 """
-
-Pace = dict[str, Any]
-"""How sources read, as an offset has it: `rows` that each may give to an epoch, and whether they are `paused`."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +36,11 @@ class Unaligned:
 def next_pace(pace: Pace | None, backlog: float, max_rows: int, parallelism: int) -> Pace:
     """How sources read in the next epoch. They start as steps do, with few rows, and then grow as fast."""
     if pace is None:
-        return {"rows": min(max_rows, FIRST_BUDGET * parallelism), "paused": False}
-    rows = min(pace["rows"], max_rows)
+        return Pace(min(max_rows, FIRST_BUDGET * parallelism), paused=False)
+    rows = min(pace.rows, max_rows)
     if backlog > _MANY:
-        return {"rows": rows if pace["paused"] else max(1, rows // 2), "paused": True}
-    return {"rows": min(max_rows, GROWTH * rows) if backlog <= _FEW else rows, "paused": False}
+        return Pace(rows if pace.paused else max(1, rows // 2), paused=True)
+    return Pace(min(max_rows, GROWTH * rows) if backlog <= _FEW else rows, paused=False)
 
 
 class BacklogFile(EpochNote):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwater.durable import write_atomically
-from headwater.errors import JobError
+from headwater.versioned import Versioned
+
+
+@dataclass(frozen=True)
+class _Note(Versioned):
+    epoch: int
+    value: Any
 
 
 class EpochNote:
@@ -20,14 +25,9 @@ class EpochNote:
     def write(self, epoch: int, value: Any) -> None:
         """Replace the file, before the epoch is committed."""
         if self._is_needed:
-            write_atomically(self._path, json.dumps({"epoch": epoch, "value": value}, sort_keys=True).encode())
+            _Note(epoch, value).write(self._path)
 
     def read(self, next_epoch: int, default: Any) -> Any:
         """What was written by an epoch before `next_epoch`; a file from after it belongs to a history that is gone."""
-        if not self._is_needed or not self._path.exists():
-            return default
-        try:
-            content = json.loads(self._path.read_text())
-            return content["value"] if content["epoch"] < next_epoch else default
-        except (OSError, ValueError, KeyError) as error:
-            raise JobError.corrupt(str(self._path), str(error)) from None
+        note = _Note.read_if_there(self._path) if self._is_needed else None
+        return default if note is None or note.epoch >= next_epoch else note.value

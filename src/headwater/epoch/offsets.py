@@ -1,29 +1,23 @@
-"""The offset of a job: where every split of every source stands, the epoch's number, its time, and whether input ended.
+"""Planning epochs: the offset after the next one, and what to read between two offsets.
 
-For sources that want it, it also says when each split last had rows and which watermark it has reached; for unaligned
-epochs, how long steps may work and how many rows sources give.
-
-It is a plain dictionary, so that an engine can keep it in its own log. Planning an epoch from two offsets is a pure
-function, which is what makes a replay the same.
+The second is a pure function, which is what makes a replay the same.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from headwater.connectors.contract import FOR_EVER_MS, Positions
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.alignment import Marks, Stand, held_back, merged
 from headwater.epoch.backpressure import Unaligned, next_pace
+from headwater.epoch.offset import Offset
 from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.origin import Origin
 from headwater.task.payload import EpochFacts
-
-Offset = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,8 +52,7 @@ def first_offset(plan: JobPlan, clock: Clock, origin: Origin | None = None) -> O
         for node in plan.sources()
         if node.watermarks.idle_ms is not None and (uid := plan.graph.uid(node))
     }
-    times = {"started_ms": now_ms, "now_ms": now_ms, "active_ms": active_ms, "marks": {}}
-    first = {"epoch": 0, "end": False, "positions": positions, **times}
+    first = Offset(0, end=False, positions=positions, started_ms=now_ms, now_ms=now_ms, active_ms=active_ms)
     return first if origin is None else origin.offset(first)
 
 
@@ -80,18 +73,19 @@ def next_offset(
     end in an aligned one, which reads nothing and is planned when nothing waits, as far as that is known. When the job
     `drains`, its input ends where it is.
     """
-    if start["end"]:
+    if start.end:
         return start
-    now_ms = max(clock(start["epoch"]), start["now_ms"])
-    known = {name: value for name, value in start.items() if name not in ("pace", "unaligned_ms")}
+    now_ms = max(clock(start.epoch), start.now_ms)
+    known = replace(start, epoch=start.epoch + 1, now_ms=now_ms, pace=None, unaligned_ms=None)
     if drains:
-        return {**known, "epoch": start["epoch"] + 1, "end": True, "now_ms": now_ms}
-    reached_ms = merged(plan, start.get("marks", {}), marks or {})
+        return replace(known, end=True)
+    reached_ms = merged(plan, start.marks, marks or {})
     inputs = [_input(plan, node, start, now_ms, targets) for node in plan.sources()]
     held = held_back(stand for one in inputs for stand in one.stands(reached_ms.get(one.uid, {}), now_ms))
+    pace = None
     if unaligned is not None:
-        known["pace"] = pace = next_pace(start.get("pace"), unaligned.backlog, max_rows, plan.parallelism)
-        max_rows = 0 if pace["paused"] or unaligned.wants_aligned else pace["rows"]
+        pace = next_pace(start.pace, unaligned.backlog, max_rows, plan.parallelism)
+        max_rows = 0 if pace.paused or unaligned.wants_aligned else pace.rows
     positions = {}
     done = True
     for one in inputs:
@@ -99,13 +93,20 @@ def next_offset(
         most = one.node.source.max_positions_per_epoch
         positions[one.uid] = _within(one.begin, ceiling, max_rows if most is None else min(most, max_rows))
         done = done and one.ends and positions[one.uid] == one.goal
-    active_ms = {one.uid: one.active_ms for one in inputs if one.node.watermarks.idle_ms is not None}
-    times = {"now_ms": now_ms, "active_ms": active_ms, "marks": reached_ms}
+    unaligned_ms = None
     if unaligned is not None:
         done = done and unaligned.backlog == 0 and not any(one.is_read_to(positions[one.uid]) for one in inputs)
         if not done and not unaligned.wants_aligned:
-            known["unaligned_ms"] = unaligned.target_ms
-    return {**known, "epoch": start["epoch"] + 1, "end": done, "positions": positions, **times}
+            unaligned_ms = unaligned.target_ms
+    return replace(
+        known,
+        end=done,
+        positions=positions,
+        active_ms={one.uid: one.active_ms for one in inputs if one.node.watermarks.idle_ms is not None},
+        marks=reached_ms,
+        pace=pace,
+        unaligned_ms=unaligned_ms,
+    )
 
 
 @dataclass(frozen=True)
@@ -143,17 +144,17 @@ class _Input:
 
 def _input(plan: JobPlan, node: SourceNode, start: Offset, now_ms: int, targets: dict[str, Positions] | None) -> _Input:
     uid = plan.graph.uid(node)
-    begin: Positions = start["positions"][uid]
-    latest = node.source.latest(begin, now_ms - start["started_ms"])
+    begin = dict(start.positions[uid])
+    latest = node.source.latest(begin, start.since_start_ms(now_ms))
     now_or_end = _end_of(node) if node.source.bounded else latest
     goal = now_or_end if targets is None else targets[uid]
     ceiling = {split: min(latest[split], goal[split]) for split in latest if split in goal}
-    known: dict[str, int] = start.get("active_ms", {}).get(uid, {})
+    known = start.active_ms.get(uid, {})
     active_ms = {s: now_ms if at > begin.get(s, 0) else known.get(s, now_ms) for s, at in ceiling.items()}
     return _Input(node, uid, begin, ceiling, goal, targets is not None or node.source.bounded, active_ms)
 
 
-def _is_idle(node: SourceNode, active_ms: dict[str, int], split: str, now_ms: int) -> bool:
+def _is_idle(node: SourceNode, active_ms: Mapping[str, int], split: str, now_ms: int) -> bool:
     idle_ms = node.watermarks.idle_ms
     return idle_ms is not None and split in active_ms and now_ms - active_ms[split] >= idle_ms
 
@@ -171,12 +172,12 @@ def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
     found = []
     for node in plan.sources():
         uid = plan.graph.uid(node)
-        begin, reached = start["positions"][uid], end["positions"][uid]
+        begin, reached = start.positions[uid], end.positions[uid]
         full = _end_of(node) if node.source.bounded else {}
         for split in sorted(reached):
             at, to = begin.get(split, 0), reached[split]
-            ended = bool(end["end"]) or full.get(split) == to
-            idle = not ended and _is_idle(node, end.get("active_ms", {}).get(uid, {}), split, end["now_ms"])
+            ended = end.end or full.get(split) == to
+            idle = not ended and _is_idle(node, end.active_ms.get(uid, {}), split, end.now_ms)
             found.append(SplitRange(node.id, split, at, to, ended, idle))
         gone = sorted(set(begin) - set(reached))
         found += [SplitRange(node.id, split, begin[split], begin[split], ended=True, idle=False) for split in gone]
@@ -185,7 +186,7 @@ def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
 
 def facts_of(end: Offset) -> EpochFacts:
     """The facts of the epoch that leads to an offset. Epochs count from 0, as Spark's batches do."""
-    return EpochFacts(end["epoch"] - 1, end["now_ms"], end.get("unaligned_ms"))
+    return EpochFacts(end.epoch - 1, end.now_ms, end.unaligned_ms)
 
 
 def _end_of(node: SourceNode) -> Positions:
@@ -193,7 +194,7 @@ def _end_of(node: SourceNode) -> Positions:
     return node.source.latest(node.source.earliest(), FOR_EVER_MS if node.source.bounded else 0)
 
 
-def _within(begin: Positions, ceiling: Positions, max_rows: int) -> Positions:
+def _within(begin: Mapping[str, int], ceiling: Positions, max_rows: int) -> Positions:
     """As far as the ceiling, but not more than `max_rows` in all, shared evenly by the splits that have rows."""
     waiting = [s for s in ceiling if ceiling[s] > begin.get(s, 0)]
     share = max(1, max_rows // len(waiting)) if waiting and max_rows else 0

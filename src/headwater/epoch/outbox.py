@@ -8,20 +8,17 @@ A job that is at-least-once hands an epoch over before it is committed. What is 
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from headwater.connectors.contract import Sink, Staged
 from headwater.data.batch import Batch
-from headwater.durable import write_atomically
+from headwater.epoch.manifest import Manifest, Published
 from headwater.epoch.steps import EpochStep, OnStep
-from headwater.errors import HeadwaterError, JobError, PublishError
+from headwater.errors import HeadwaterError, PublishError
 from headwater.plan.levels import JobPlan
 
 
@@ -54,26 +51,22 @@ class Outbox:
         """`first_epoch` is the job's first one; those before it are another job's, and published."""
         self._folder, self._sinks, self._on_step = folder, sinks, on_step
         self._progress_file = folder / "published.json"
-        self.progress: dict[str, Any] = {"epoch": first_epoch - 1, "end": False, "positions": {}}
-        if self._progress_file.exists():
-            self.progress = _read_json(self._progress_file)
+        self.progress = Published.read_if_there(self._progress_file) or Published(first_epoch - 1)
 
     @property
     def published(self) -> int:
         """The newest epoch that every sink has."""
-        return int(self.progress["epoch"])
+        return self.progress.epoch
 
-    def write_manifest(self, epoch: int, staged: Iterable[Staged], facts: dict[str, Any]) -> None:
+    def write_manifest(self, manifest: Manifest) -> None:
         """Name the files of an epoch, atomically; replaces the manifest of an attempt that was not committed.
 
         An epoch that sinks have, and that was computed again because the job was taken back, leaves nothing to publish.
         """
-        if epoch <= self.published:
-            self._clean(epoch)
-            return
-        files = sorted((asdict(file) for file in staged), key=lambda file: (file["sink"], file["name"]))
-        content = {"epoch": epoch, "files": files, **facts}
-        write_atomically(self._manifest(epoch), json.dumps(content, sort_keys=True).encode())
+        if manifest.epoch <= self.published:
+            self._clean(manifest.epoch)
+        else:
+            manifest.write(self._manifest(manifest.epoch))
 
     def pending(self) -> list[int]:
         """The epochs with a manifest, in order."""
@@ -81,8 +74,8 @@ class Outbox:
 
     def is_staged(self, epoch: int) -> bool:
         """Whether an epoch waits to be published and all its files are there."""
-        path = self._manifest(epoch)
-        return path.exists() and all(Path(file["path"]).exists() for file in _read_json(path)["files"])
+        manifest = Manifest.read_if_there(self._manifest(epoch))
+        return manifest is not None and manifest.is_staged()
 
     def discard(self, epoch: int) -> None:
         """Drop the manifest of an epoch that was never committed; the epoch will be computed again."""
@@ -97,22 +90,21 @@ class Outbox:
                 self.discard(epoch)
         self.remove_orphans()
 
-    def publish(self, epoch: int) -> dict[str, Any]:
+    def publish(self, epoch: int) -> Manifest:
         """Hand a committed epoch to every sink, then record it and clean up. Returns its manifest."""
         self.hand_over(epoch)
         return self.close(epoch)
 
     def hand_over(self, epoch: int) -> None:
         """Give an epoch to every sink; if it has not been committed when the job fails, it will be given again."""
-        manifest = _read_json(self._manifest(epoch))
-        files = [Staged(**file) for file in manifest["files"]]
-        for file in files:
+        manifest = Manifest.read(self._manifest(epoch))
+        for file in manifest.files:
             if file.sink not in self._sinks:
                 raise PublishError.sink_is_gone(file.sink, epoch)
         for uid, sink in self._sinks.items():
             try:
-                sink.at_epoch(manifest.get("now_ms", 0), ended=manifest["end"])
-                sink.publish(epoch, [file for file in files if file.sink == uid])
+                sink.at_epoch(manifest.now_ms, ended=manifest.end)
+                sink.publish(epoch, [file for file in manifest.files if file.sink == uid])
             except HeadwaterError:
                 raise
             except Exception as error:
@@ -125,11 +117,11 @@ class Outbox:
         for sink in self._sinks.values():
             sink.flush()
 
-    def close(self, epoch: int) -> dict[str, Any]:
+    def close(self, epoch: int) -> Manifest:
         """Record an epoch that is committed and that every sink has, and clean up. Returns its manifest."""
-        manifest = _read_json(self._manifest(epoch))
-        self.progress = {"epoch": epoch, "end": manifest["end"], "positions": manifest["positions"]}
-        write_atomically(self._progress_file, json.dumps(self.progress, sort_keys=True).encode())
+        manifest = Manifest.read(self._manifest(epoch))
+        self.progress = Published(epoch, manifest.end, manifest.positions)
+        self.progress.write(self._progress_file)
         self._clean(epoch)
         self._on_step(EpochStep.CLEANED, epoch)
         return manifest
@@ -144,7 +136,7 @@ class Outbox:
         """Remove what earlier runs left behind: their plans, and staged files that no manifest names."""
         for plan in self._folder.glob("plan-*"):
             plan.unlink(missing_ok=True)
-        kept = {file["path"] for epoch in self.pending() for file in _read_json(self._manifest(epoch))["files"]}
+        kept = {file.path for epoch in self.pending() for file in Manifest.read(self._manifest(epoch)).files}
         for folder in self._staging_folders():
             for path in folder.glob("[0-9]" * 10 + "-*"):
                 if str(path) not in kept:
@@ -155,10 +147,3 @@ class Outbox:
 
     def _manifest(self, epoch: int) -> Path:
         return self._folder / f"manifest-{epoch:010d}.json"
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text())  # type: ignore[no-any-return]
-    except (OSError, ValueError) as error:
-        raise JobError.corrupt(str(path), str(error)) from None

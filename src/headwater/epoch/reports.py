@@ -2,67 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
 
 from headwater.connectors.contract import Staged
 from headwater.epoch.alignment import Marks
+from headwater.epoch.offset import BySplit
 from headwater.plan.levels import JobPlan
 from headwater.state.changelog import Written, sizes
+from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome
+from headwater.task.payload import decode_report, encode_report
+from headwater.versioned import Versioned
 
 Positions = dict[str, dict[str, int]]
 """Per source uid and split."""
 
 
-def task_report(
-    outcome: Outcome,
-    staged: list[Staged],
-    *,
-    positions: Positions | None = None,
-    starts: Positions | None = None,
-    written: Written | None = None,
-) -> dict[str, Any]:
-    """What a task tells the driver; a source's task from where to where it read, a level's what it added to its state."""
-    found = {"staged": [asdict(s) for s in staged], "steps": outcome.steps, "positions": positions or {}}
-    if starts:
-        found["starts"] = starts
-    if written is not None:
-        found["changelog"] = {"states": sizes(written.record), "stored_bytes": written.stored_bytes}
+@dataclass(frozen=True)
+class TaskReport(Versioned):
+    """What a task tells the driver of an epoch."""
+
+    staged: tuple[Staged, ...]
+    """The files it has written for sinks."""
+    steps: Mapping[str, StepCounters]
+    positions: BySplit = field(default_factory=dict)
+    """Of a source's task: how far it read."""
+    starts: BySplit = field(default_factory=dict)
+    """Of a source's task: from where."""
+    end: bool = False
+    """Whether the input ends with the epoch, as a source's task knows."""
+    now_ms: int = 0
+    """The epoch's time, as a source's task knows it."""
+    changelog_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of a level's task: what it added to each state of each step."""
+    stored_bytes: int = 0
+    """Of a level's task: what is to be read to bring its state back."""
+
+    def to_bytes(self) -> bytes:
+        """As it travels among the payloads."""
+        return encode_report(self.to_json())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The reverse of `to_bytes`."""
+        return cls.from_json(decode_report(data), "the report of a task")
+
+    def _content(self) -> dict[str, Any]:
+        staged, steps = [asdict(file) for file in self.staged], {uid: asdict(one) for uid, one in self.steps.items()}
+        return {**super()._content(), "staged": staged, "steps": steps}
+
+    @classmethod
+    def _of(cls, content: dict[str, Any], where: str) -> Self:
+        staged = tuple(Staged(**file) for file in content["staged"])
+        steps = {uid: StepCounters(**one) for uid, one in content["steps"].items()}
+        return super()._of({**content, "staged": staged, "steps": steps}, where)
+
+
+def level_report(outcome: Outcome, staged: Iterable[Staged], written: Written | None = None) -> TaskReport:
+    """What a level's task tells; an engine that stores what it has written tells that too."""
+    if written is None:
+        return TaskReport(tuple(staged), outcome.steps)
+    added = sizes(written.record)
+    return TaskReport(tuple(staged), outcome.steps, changelog_bytes=added, stored_bytes=written.stored_bytes)
+
+
+def staged_files(reports: Iterable[TaskReport]) -> list[Staged]:
+    """Every file of the epoch, from the successful attempts."""
+    return [file for one in reports for file in one.staged]
+
+
+def positions_of(reports: Iterable[TaskReport]) -> Positions:
+    """Where every split stands after the epoch."""
+    return _joined(one.positions for one in reports)
+
+
+def starts_of(reports: Iterable[TaskReport]) -> Positions:
+    """Where every split stood before the epoch."""
+    return _joined(one.starts for one in reports)
+
+
+def _joined(parts: Iterable[BySplit]) -> Positions:
+    found: Positions = {}
+    for part in parts:
+        for uid, splits in part.items():
+            found.setdefault(uid, {}).update(splits)
     return found
 
 
-def staged_files(reports: Iterable[dict[str, Any]]) -> list[Staged]:
-    """Every file of the epoch, from the successful attempts."""
-    return [Staged(**file) for one in reports for file in one["staged"]]
-
-
-def positions_of(reports: Iterable[dict[str, Any]], which: str = "positions") -> Positions:
-    """Where every split stands after the epoch, or with "starts" before it."""
-    positions: Positions = {}
-    for one in reports:
-        for uid, splits in one.get(which, {}).items():
-            positions.setdefault(uid, {}).update(splits)
-    return positions
-
-
-def marks_of(reports: Iterable[dict[str, Any]]) -> Marks:
+def marks_of(reports: Iterable[TaskReport]) -> Marks:
     """The watermark that every split made in the epoch."""
     marks: Marks = {}
     for one in reports:
-        for uid, splits in one["positions"].items():
-            marks.setdefault(uid, {}).update(dict.fromkeys(splits, one["steps"][uid]["watermark_ms"]))
+        for uid, splits in one.positions.items():
+            marks.setdefault(uid, {}).update(dict.fromkeys(splits, one.steps[uid].watermark_ms))
     return marks
 
 
-def backlog_of(reports: Iterable[dict[str, Any]]) -> float:
+def backlog_of(reports: Iterable[TaskReport]) -> float:
     """The most work that waits at a step on a subtask, in epochs: its rows in flight of its budget."""
-    steps = [counters for one in reports for counters in one["steps"].values() if "in_flight" in counters]
-    return max((counters["in_flight"] / counters["budget"] for counters in steps), default=0.0)
+    steps = [step for one in reports for step in one.steps.values()]
+    return max((step.in_flight / step.budget for step in steps if step.budget is not None), default=0.0)
 
 
-def tell_sources(plan: JobPlan, positions: Positions) -> None:
+def tell_sources(plan: JobPlan, positions: BySplit) -> None:
     """Let every source know how far what it gave is published."""
     for node in plan.sources():
-        node.source.published(positions.get(plan.graph.uid(node), {}))
+        node.source.published(dict(positions.get(plan.graph.uid(node), {})))

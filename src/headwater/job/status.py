@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
 
 from headwater.data.batch import MIN_TIMESTAMP
-from headwater.epoch.reports import positions_of
+from headwater.epoch.offset import BySplit
+from headwater.epoch.reports import TaskReport, positions_of
+from headwater.task.counters import StepCounters
+from headwater.versioned import Versioned
+
+_ALWAYS_COUNTED = {"late_dropped": 0, "dead_letters": 0}
+"""A look at them needs no question whether a step can count them."""
 
 
 @dataclass(frozen=True)
-class RestartReason:
+class RestartReason(Versioned):
     """A failure after which a job was started again from its last committed epoch."""
 
     attempt: int
@@ -26,8 +32,63 @@ class RestartReason:
     """The step that failed, where the error knows it."""
 
 
-@dataclass
-class JobStatus:
+@dataclass(frozen=True, eq=False)
+class StepStatus(Mapping[str, Any]):
+    """A step, summed over its subtasks. Each fact is an attribute, and by its name an entry, as each counter is."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    in_flight: int = 0
+    """The rows that wait for the next epoch."""
+    watermark_ms: int = MIN_TIMESTAMP
+    """The lowest of its subtasks."""
+    state: Mapping[str, int] = field(default_factory=dict)
+    """How many entries each state has."""
+    counters: Mapping[str, int] = field(default_factory=lambda: dict(_ALWAYS_COUNTED))
+    """What the step counts itself, by name: `late_dropped` and `dead_letters` always, others where there are any."""
+    changelog_bytes: Mapping[str, int] | None = None
+    """What was written for each state, where an epoch is looked at."""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> StepStatus:
+        """The reverse of `dict(step)`: what is no attribute is a counter."""
+        counters = {name: count for name, count in facts.items() if name not in _FACTS}
+        own = {name: value for name, value in facts.items() if name in _FACTS}
+        return cls(**own, counters={**_ALWAYS_COUNTED, **counters})
+
+    def __getitem__(self, name: str) -> Any:
+        return self._entries()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries())
+
+    def __len__(self) -> int:
+        return len(self._entries())
+
+    def _entries(self) -> dict[str, Any]:
+        facts = {name: value for name in _FACTS if (value := getattr(self, name)) is not None}
+        return {**self.counters, **facts}
+
+    def after(self, parts: Iterable[StepCounters]) -> StepStatus:
+        """The step after an epoch, of which its subtasks tell."""
+        parts = list(parts)
+        watermark_ms = min(part.watermark_ms for part in parts)
+        return StepStatus(
+            self.rows_in + sum(part.rows_in for part in parts),
+            self.rows_out + sum(part.rows_out for part in parts),
+            sum(part.in_flight for part in parts),
+            max(self.watermark_ms, watermark_ms),  # a source without rows says nothing new
+            _summed(part.state for part in parts),
+            _summed([self.counters, *(part.counters for part in parts)]),
+            self.changelog_bytes,
+        )
+
+
+_FACTS = tuple(one.name for one in fields(StepStatus) if one.name != "counters")
+
+
+@dataclass(frozen=True)
+class JobStatus(Versioned):
     """A job at a moment: what is committed and published, and each step's counters summed over its subtasks."""
 
     state: str
@@ -38,44 +99,47 @@ class JobStatus:
     """The newest epoch that every sink has."""
     aligned_epoch: int = -1
     """The newest epoch that was computed and left no row in flight: the one to take a savepoint of."""
-    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per step uid: rows_in, rows_out, late_dropped and dead_letters of this run, in_flight, watermark_ms, state by name."""
-    positions: dict[str, dict[str, int]] = field(default_factory=dict)
+    steps: Mapping[str, StepStatus] = field(default_factory=dict)
+    """Per step uid: rows_in, rows_out, late_dropped, dead_letters and what else it counts, of this run; in_flight,
+    watermark_ms, state by name."""
+    positions: BySplit = field(default_factory=dict)
     """Per source uid and split: the position of the next row to read."""
     error: str | None = None
-    restarts: list[RestartReason] = field(default_factory=list)
+    restarts: tuple[RestartReason, ...] = ()
     """Why the job was started again, oldest first; those of earlier drivers too, where there is a job folder."""
 
+    def after(self, epoch: int, reports: Iterable[TaskReport]) -> JobStatus:
+        """The job after an epoch, of which its tasks tell."""
+        reports = list(reports)
+        parts: dict[str, list[StepCounters]] = {}
+        for one in reports:
+            for uid, counters in one.steps.items():
+                parts.setdefault(uid, []).append(counters)
+        told = {uid: self.steps.get(uid, StepStatus()).after(of_step) for uid, of_step in parts.items()}
+        is_aligned = not any(step.in_flight for step in told.values())
+        return replace(
+            self,
+            epoch=epoch,
+            aligned_epoch=epoch if is_aligned else self.aligned_epoch,
+            steps={**self.steps, **told},
+            positions=positions_of(reports),
+        )
 
-def update_status(status: JobStatus, epoch: int, reports: Iterable[dict[str, Any]]) -> None:
-    """Add an epoch's counters to the job's status; a step's watermark is the lowest of its subtasks."""
-    reports = list(reports)
-    status.epoch = epoch
-    status.positions = positions_of(reports)
-    lowest: dict[str, int] = {}
-    in_flight: dict[str, int] = {}
-    states: dict[str, dict[str, int]] = {}
-    for one in reports:
-        for uid, counters in one["steps"].items():
-            total = status.steps.setdefault(uid, _fresh_counters())
-            total["rows_in"] += counters["rows_in"]
-            total["rows_out"] += counters["rows_out"]
-            for name in ("late_dropped", "dead_letters"):
-                total[name] += counters.get(name, 0)
-            in_flight[uid] = in_flight.get(uid, 0) + counters.get("in_flight", 0)
-            lowest[uid] = min(lowest.get(uid, counters["watermark_ms"]), counters["watermark_ms"])
-            entries = states.setdefault(uid, {})
-            for name, count in counters["state"].items():
-                entries[name] = entries.get(name, 0) + count
-    for uid, watermark_ms in lowest.items():
-        total = status.steps[uid]
-        total["watermark_ms"] = max(total["watermark_ms"], watermark_ms)  # a source without rows says nothing new
-        total["state"] = states[uid]
-        total["in_flight"] = in_flight[uid]
-    if not any(in_flight.values()):
-        status.aligned_epoch = epoch
+    def _content(self) -> dict[str, Any]:
+        steps = {uid: dict(step) for uid, step in self.steps.items()}
+        return {**super()._content(), "steps": steps, "restarts": [reason.to_json() for reason in self.restarts]}
+
+    @classmethod
+    def _of(cls, content: dict[str, Any], where: str) -> Self:
+        steps = {uid: StepStatus.of(facts) for uid, facts in content["steps"].items()}
+        restarts = tuple(RestartReason.from_json(reason, where) for reason in content["restarts"])
+        return super()._of({**content, "steps": steps, "restarts": restarts}, where)
 
 
-def _fresh_counters() -> dict[str, Any]:
-    counts = {"rows_in": 0, "rows_out": 0, "late_dropped": 0, "dead_letters": 0, "in_flight": 0}
-    return {**counts, "watermark_ms": MIN_TIMESTAMP, "state": {}}
+def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of counters, by name."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            found[name] = found.get(name, 0) + count
+    return found

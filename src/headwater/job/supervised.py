@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import json
 import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headwater.durable import append_line
 from headwater.epoch.outbox import Outbox
-from headwater.errors import JobError
 from headwater.job.engine import Settings
 from headwater.job.status import JobStatus, RestartReason
 from headwater.savepoints.errors import SavepointError
@@ -102,8 +99,12 @@ class SupervisedJob(ABC):
         self._wants_aligned.set()
 
     def status(self) -> JobStatus:
+        return self._status
+
+    def _note(self, **facts: Any) -> None:
+        """Change what the status says."""
         with self._lock:
-            return copy.deepcopy(self._status)
+            self._status = replace(self._status, **facts)
 
     @abstractmethod
     def checkpoints(self) -> Checkpoints:
@@ -144,10 +145,8 @@ class SupervisedJob(ABC):
         finally:
             self.release()
         self._error = error
-        with self._lock:
-            self._status.state = state
-            if error is not None:
-                self._status.error = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        told = None if error is None else "\n".join([str(error), *getattr(error, "__notes__", ())])
+        self._note(state=state, error=told)
 
     def _save_last(self) -> None:
         """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
@@ -178,27 +177,21 @@ class SupervisedJob(ABC):
             settings.restart_time.wait(delay_ms, self._stopping)
             if self._stopping.is_set():
                 return "stopped"
-            with self._lock:
-                self._status.state = "running"
+            self._note(state="running")
 
     def _keep(self, reason: RestartReason) -> None:
         if self._file is not None:
             with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
-                append_line(self._file, json.dumps(asdict(reason)))
-        with self._lock:
-            self._status.state = "restarting"
-            self._status.restarts = [*self._status.restarts, reason][-_SHOWN_RESTARTS:]
+                append_line(self._file, reason.to_text())
+        self._note(state="restarting", restarts=(*self._status.restarts, reason)[-_SHOWN_RESTARTS:])
 
 
-def read_reasons(file: Path) -> list[RestartReason]:
+def read_reasons(file: Path) -> tuple[RestartReason, ...]:
     """The newest reasons in a job folder; a line that a crash cut off is passed over."""
     if not file.exists():
-        return []
+        return ()
     lines = file.read_text().split("\n")[:-1]
-    try:
-        return [RestartReason(**json.loads(line)) for line in lines[-_SHOWN_RESTARTS:]]
-    except (ValueError, TypeError) as error:
-        raise JobError.corrupt(str(file), str(error)) from None
+    return tuple(RestartReason.from_text(line, str(file)) for line in lines[-_SHOWN_RESTARTS:])
 
 
 def _reason(error: Exception, attempt: int, failed_ms: int, delay_ms: int) -> RestartReason:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
-from headwater.epoch.offsets import Offset
+from headwater.epoch.offset import Offset
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.origin import Origin, begin
 from headwater.state import changelog
@@ -89,7 +89,8 @@ class CommittedEpoch:
     """An epoch that is committed and published: its number, its offset, and a copy of the records of all places."""
 
     epoch: int
-    offset: Offset
+    offset: Offset | None
+    """None before the first one."""
     stores: Stores
 
     @contextmanager

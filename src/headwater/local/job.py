@@ -13,6 +13,7 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,13 +21,14 @@ from headwater.connectors.contract import Positions
 from headwater.epoch import offsets
 from headwater.epoch.alignment import Marks
 from headwater.epoch.backpressure import Unaligned
+from headwater.epoch.manifest import Manifest
+from headwater.epoch.offset import Offset
 from headwater.epoch.outbox import Outbox, stage
-from headwater.epoch.reports import backlog_of, staged_files, task_report, tell_sources
+from headwater.epoch.reports import backlog_of, level_report, staged_files, tell_sources
 from headwater.epoch.steps import EpochStep
 from headwater.errors import JobError
 from headwater.job.engine import Settings
 from headwater.job.state_view import StateView, level_of_state, view_of
-from headwater.job.status import update_status
 from headwater.job.supervised import SupervisedJob
 from headwater.local.cluster import CommittedEpoch, LocalCluster
 from headwater.plan.levels import JobPlan
@@ -60,8 +62,8 @@ class LocalJob(SupervisedJob):
         self._committed = threading.Lock()
         """Held while an epoch is committed and published, so that who has it sees a published epoch."""
         self._targets: dict[str, Positions] | None = None
-        self._offset: offsets.Offset | None = None
-        self._planned: offsets.Offset | None = None
+        self._offset: Offset | None = None
+        self._planned: Offset | None = None
         self._marks: Marks = {}
         self._backlog = 0.0
         self._aligned: CommittedEpoch | None = None
@@ -109,9 +111,8 @@ class LocalJob(SupervisedJob):
             self._plan, self._cluster.stores, origin=settings.origin, stopwatch=settings.stopwatch
         )
         self._open_sinks(resumed=True)
-        self._outbox.recover(lambda epoch: self._offset is not None and epoch < self._offset["epoch"])
-        with self._lock:
-            self._status.epoch = self._status.published = self._outbox.published
+        self._outbox.recover(lambda epoch: self._offset is not None and epoch < self._offset.epoch)
+        self._note(epoch=self._outbox.published, published=self._outbox.published)
 
     def release(self) -> None:
         close_all(self._plan.sinks_by_uid().values())
@@ -129,11 +130,11 @@ class LocalJob(SupervisedJob):
             if after is before:
                 return "finished"
             self._run_epoch(before, after)
-            if after["positions"] == before["positions"] and not after["end"] and not self._backlog:
+            if after.positions == before.positions and not after.end and not self._backlog:
                 self._stopping.wait(settings.checkpoint_interval_ms / 1000)
         return "stopped"
 
-    def _next_offset(self, start: offsets.Offset) -> offsets.Offset:
+    def _next_offset(self, start: Offset) -> Offset:
         settings = self._settings
         unaligned = None
         if settings.unaligned_ms is not None:
@@ -149,7 +150,7 @@ class LocalJob(SupervisedJob):
             drains=self._draining.is_set(),
         )
 
-    def _run_epoch(self, start: offsets.Offset, end: offsets.Offset) -> None:
+    def _run_epoch(self, start: Offset, end: Offset) -> None:
         plan, on_step = self._plan, self._settings.on_step
         facts = offsets.facts_of(end)
         on_step(EpochStep.PLANNED, facts.epoch)
@@ -161,15 +162,17 @@ class LocalJob(SupervisedJob):
             for outcome in host.run(part.start, part.end, facts, ended=part.ended, idle=part.idle):
                 payloads.extend(outcome.payloads)
                 outcomes.append((f"s{index:04d}", outcome))
-            marks.setdefault(host.uid, {})[part.split] = outcome.steps[host.uid]["watermark_ms"]
+            marks.setdefault(host.uid, {})[part.split] = outcome.steps[host.uid].watermark_ms
         outcomes += self._cluster.run_levels(payloads)
         reports = []
         for place, outcome in outcomes:
             staged = stage(plan, self._folder, facts.epoch, place, outcome.sink_batches)
-            reports.append(task_report(outcome, staged, positions={}))
+            reports.append(level_report(outcome, staged))
         on_step(EpochStep.STAGED, facts.epoch)
-        manifest_facts = {"end": end["end"], "positions": end["positions"], "now_ms": facts.now_ms}
-        self._outbox.write_manifest(facts.epoch, staged_files(reports), manifest_facts)
+        files = staged_files(reports)
+        self._outbox.write_manifest(
+            Manifest.of(facts.epoch, files, end=end.end, positions=end.positions, now_ms=facts.now_ms)
+        )
         on_step(EpochStep.MANIFEST, facts.epoch)
         if self._settings.publishes_early:
             self._hand_over(facts.epoch)
@@ -177,12 +180,11 @@ class LocalJob(SupervisedJob):
             self._cluster.commit()
             self._offset, self._planned, self._marks, self._backlog = end, None, marks, backlog_of(reports)
             with self._lock:
-                update_status(self._status, facts.epoch, reports)
-                self._status.positions = end["positions"]
+                self._status = replace(self._status.after(facts.epoch, reports), positions=end.positions)
             on_step(EpochStep.COMMITTED, facts.epoch)
             if not self._settings.publishes_early:
                 self._hand_over(facts.epoch)
-            tell_sources(plan, self._outbox.close(facts.epoch)["positions"])
+            tell_sources(plan, self._outbox.close(facts.epoch).positions)
             if not self._backlog and self._wants_aligned.is_set():
                 self._aligned = self._copies()
                 self._is_aligned.set()
@@ -190,8 +192,7 @@ class LocalJob(SupervisedJob):
 
     def _hand_over(self, epoch: int) -> None:
         self._outbox.hand_over(epoch)
-        with self._lock:
-            self._status.published = epoch
+        self._note(published=epoch)
 
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
@@ -206,7 +207,8 @@ class LocalJob(SupervisedJob):
     def _save(self, path: Path) -> Savepoint:
         self._wait_until_published(path)
         copies = self._copies_to_save(path)
-        if copies.offset["epoch"] != copies.epoch + 1:
+        assert copies.offset is not None, "an epoch is published"
+        if copies.offset.epoch != copies.epoch + 1:
             raise SavepointError.failed(path, f"epoch {copies.epoch + 1} is committed and could not be published")
         plan, what = self._plan, Epoch(self._plan, self._job_id, copies.epoch, copies.offset, self._sources)
         with copies.hosts(plan) as hosts:
@@ -234,4 +236,4 @@ class LocalJob(SupervisedJob):
     def _copies(self) -> CommittedEpoch:
         """The newest epoch, as it will be when the job has gone on."""
         stores = {place: store.copy() for place, store in self._cluster.stores.items()}
-        return CommittedEpoch(self._outbox.published, self._offset or {}, stores)
+        return CommittedEpoch(self._outbox.published, self._offset, stores)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headwater.durable import sync_folder, write_atomically
+from headwater.epoch.offset import Offset
 from headwater.savepoints.errors import SavepointError
 from headwater.state.spread import Spread
 from headwater.state.table import PUT
@@ -92,7 +93,7 @@ class Description:
     epoch: int
     parallelism: int
     key_groups: int
-    offset: dict[str, Any]
+    offset: Offset
     """Where the sources stand, and the times of the epoch."""
     graph: str
     """The job graph as text."""
@@ -110,7 +111,7 @@ class Description:
 
     def content(self) -> dict[str, Any]:
         """As it is stored; what no source has kept is not mentioned."""
-        content = asdict(self)
+        content = {**asdict(self), "offset": self.offset.to_json()}
         if not self.remembered:
             del content["remembered"]
         return content
@@ -140,7 +141,7 @@ class Savepoint:
             raise SavepointError.other_version(path, version, FORMAT)
         if _digest_of(content) != digest:
             raise SavepointError.corrupt(file, "its checksum does not fit")
-        savepoint = cls(path, _described(content), digest)
+        savepoint = cls(path, _described(content, file), digest)
         savepoint._check_files()
         return savepoint
 
@@ -155,7 +156,7 @@ class Savepoint:
                 raise SavepointError.corrupt(path, f"it has {path.stat().st_size} bytes, not {file.size_bytes}")
 
     @property
-    def offset(self) -> dict[str, Any]:
+    def offset(self) -> Offset:
         return self.description.offset
 
     def read_schema(self, file: SavedFile) -> pa.Schema:
@@ -300,7 +301,7 @@ def file_from_json(content: dict[str, Any]) -> SavedFile:
     return SavedFile(**{**content, "groups": groups and tuple(groups), "key": tuple(key)})
 
 
-def _described(content: dict[str, Any]) -> Description:
+def _described(content: dict[str, Any], file: Path) -> Description:
     steps = {}
     for uid, step in content["steps"].items():
         states = {name: [file_from_json(file) for file in files] for name, files in step["states"].items()}
@@ -308,7 +309,8 @@ def _described(content: dict[str, Any]) -> Description:
     remembered = {
         uid: [RememberedFile(**file) for file in files] for uid, files in content.get("remembered", {}).items()
     }
-    return Description(**{**content, "steps": steps, "remembered": remembered})
+    offset = Offset.from_json(content["offset"], str(file))
+    return Description(**{**content, "offset": offset, "steps": steps, "remembered": remembered})
 
 
 def _digest_of(content: dict[str, Any]) -> str:

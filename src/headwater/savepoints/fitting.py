@@ -114,7 +114,7 @@ def fit(savepoint: Savepoint, program: Program, renaming: Renaming) -> Upgrade:
     _check_names(savepoint, program, renaming)
     fits = [*_positions(savepoint, program, renaming), *_states(savepoint, program, renaming)]
     ended = "the input had ended: event time is at its end, and every row to come with a time is late"
-    return Upgrade(tuple(fits), (ended,) if savepoint.offset["end"] else ())
+    return Upgrade(tuple(fits), (ended,) if savepoint.offset.end else ())
 
 
 def require(savepoint: Savepoint, upgrade: Upgrade, *, allow_dropped_state: bool) -> None:
@@ -167,7 +167,7 @@ def _own(states: Collection[str], kept: dict[str, Any]) -> list[str]:
 
 
 def _positions(savepoint: Savepoint, program: Program, renaming: Renaming) -> Iterator[Fit]:
-    before = {renaming.step(uid): uid for uid in savepoint.offset["positions"]}
+    before = {renaming.step(uid): uid for uid in savepoint.offset.positions}
     for new, old in before.items():
         if new in program.sources:
             yield Fit(new, POSITION, Fate.KEPT, "" if new == old else f"was {old}")
@@ -233,7 +233,7 @@ def _kind(kept: dict[str, Any], name: str) -> str | None:
 
 def _check_names(savepoint: Savepoint, program: Program, renaming: Renaming) -> None:
     """Refuse a renaming of what is not there, to what is not there, or of two things to one name."""
-    steps, sources = savepoint.description.steps, savepoint.offset["positions"]
+    steps, sources = savepoint.description.steps, savepoint.offset.positions
     known = sorted({*steps, *sources})
     for old, new in renaming.names:
         uid, _, rest = old.partition("/")

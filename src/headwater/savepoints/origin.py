@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.connectors.contract import FOR_EVER_MS
+from headwater.epoch.offset import BySplit, Offset
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.dealing import StateOf, deal
 from headwater.savepoints.errors import SavepointError
@@ -56,33 +57,35 @@ class Origin:
         """The savepoint, opened once in this process; refuses another one in its place."""
         return _opened(self.path, self.digest)
 
-    def offset(self, first: dict[str, Any]) -> dict[str, Any]:
+    def offset(self, first: Offset) -> Offset:
         """A job's first offset, with positions as they were in the savepoint where it has them; no split is idle yet.
 
         Splits that came since are read from their beginning, as they would have been.
         """
         saved = self.savepoint().offset
-        found = {**first, "epoch": self.epoch + 1, "started_ms": saved.get("started_ms", first["started_ms"])}
-        found["now_ms"] = max(first["now_ms"], saved.get("now_ms", first["now_ms"]))
-        found["positions"] = dict(first["positions"])
-        for uid, read in self._by_source(first["positions"], "positions").items():
-            found["positions"][uid] = {**dict.fromkeys(first["positions"][uid], 0), **read}
-        found["marks"] = self._by_source(first["positions"], "marks")
-        found["active_ms"] = {
-            uid: dict.fromkeys(found["positions"][uid], found["now_ms"]) for uid in first["active_ms"]
-        }
-        return found
+        now_ms = max(first.now_ms, saved.now_ms)
+        positions = dict(first.positions)
+        for uid, read in self._by_source(first.positions, saved.positions).items():
+            positions[uid] = {**dict.fromkeys(first.positions[uid], 0), **read}
+        return replace(
+            first,
+            epoch=self.epoch + 1,
+            started_ms=first.started_ms if saved.started_ms is None else saved.started_ms,
+            now_ms=now_ms,
+            positions=positions,
+            marks=self._by_source(first.positions, saved.marks),
+            active_ms={uid: dict.fromkeys(positions[uid], now_ms) for uid in first.active_ms},
+        )
 
-    def _by_source(self, uids: Collection[str], fact: str) -> dict[str, dict[str, int]]:
+    def _by_source(self, uids: Collection[str], saved: BySplit) -> BySplit:
         """What the savepoint says of the splits of sources that are still there."""
-        saved = self.savepoint().offset.get(fact, {})
         by_uid = {self.renaming.step(uid): splits for uid, splits in saved.items()}
         return {uid: splits for uid, splits in by_uid.items() if uid in uids}
 
     def check_input(self, plan: JobPlan) -> None:
         """Refuse a source that ends before the position it was read up to: it is another one."""
         sources = {plan.graph.uid(node): node.source for node in plan.sources()}
-        for uid, read in self._by_source(sources, "positions").items():
+        for uid, read in self._by_source(sources, self.savepoint().offset.positions).items():
             ends = sources[uid].latest(sources[uid].earliest(), FOR_EVER_MS)
             for split, position in read.items():
                 if position > ends.get(split, position):

@@ -7,8 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
-from headwater.connectors.contract import Positions
 from headwater.durable import sync_folder
+from headwater.epoch.offset import BySplit
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import RememberedFile, Savepoint, folder_name
@@ -37,16 +37,14 @@ def begin_sources(plan: JobPlan, root: Path, origin: Origin | None, *, is_new: b
         origin.check_input(plan)
 
 
-def save_remembered(
-    plan: JobPlan, root: Path, positions: dict[str, Positions], into: Path
-) -> dict[str, list[RememberedFile]]:
+def save_remembered(plan: JobPlan, root: Path, positions: BySplit, into: Path) -> dict[str, list[RememberedFile]]:
     """Copy what a job needs that goes on from these positions into the folder of a savepoint."""
     found = {}
     for node in plan.sources():
         uid = plan.graph.uid(node)
         folder = root / folder_name(uid)
         kept = []
-        for path in node.source.needed(folder, positions.get(uid, {})):
+        for path in node.source.needed(folder, dict(positions.get(uid, {}))):
             relative = f"sources/{folder_name(uid)}/{path.relative_to(folder).as_posix()}"
             try:
                 size_bytes, sha256 = _copied(path, into / relative)

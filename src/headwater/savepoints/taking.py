@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from headwater.epoch.offset import Offset
 from headwater.graph.describe import describe
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.errors import SavepointError
@@ -64,7 +65,7 @@ class Epoch:
     plan: JobPlan
     job_id: str
     epoch: int
-    offset: dict[str, Any]
+    offset: Offset
     sources: Path
     """Where the job's sources keep what they must remember."""
 
@@ -93,7 +94,7 @@ def take(
             what.offset,
             describe(plan.graph),
             _steps(folder, plan, parts),
-            save_remembered(plan, what.sources, what.offset["positions"], folder),
+            save_remembered(plan, what.sources, what.offset.positions, folder),
         )
         savepoint = complete(folder, description)
     on_step(SavepointStep.COMPLETE, what.epoch)

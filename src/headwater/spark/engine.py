@@ -10,7 +10,6 @@ import uuid
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,8 +19,9 @@ from headwater.connectors.dataframes import DataFrameSink
 from headwater.epoch import offsets
 from headwater.epoch.alignment import MarksFile
 from headwater.epoch.backpressure import BacklogFile
+from headwater.epoch.manifest import Manifest
 from headwater.epoch.outbox import Outbox
-from headwater.epoch.reports import backlog_of, marks_of, positions_of, staged_files, tell_sources
+from headwater.epoch.reports import TaskReport, backlog_of, marks_of, positions_of, staged_files, tell_sources
 from headwater.epoch.steps import EpochStep
 from headwater.errors import HeadwaterError, JobError
 from headwater.job.checkpoints.history import History
@@ -31,7 +31,6 @@ from headwater.job.checkpoints.rewind import finish_rewind
 from headwater.job.engine import Settings
 from headwater.job.folder import JobFolder
 from headwater.job.state_view import StateView, level_of_state, view_of
-from headwater.job.status import update_status
 from headwater.job.supervised import SupervisedJob, read_reasons
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.errors import SavepointError
@@ -50,7 +49,6 @@ from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import LastLook, StoredEpoch
 from headwater.task.closing import close_all
-from headwater.task.payload import decode_report
 
 _MAX_UNPUBLISHED = 8
 """Epochs that may wait for a slow sink before the pipeline waits too."""
@@ -105,7 +103,7 @@ class SparkJob(SupervisedJob):
         begin_sources(self._plan, self._folder.sources, origin, is_new=not self._folder.is_claimed())
         self._folder.claim(self._plan, origin)
         finish_rewind(self._folder.path)
-        self._status.restarts = read_reasons(self._folder.restarts)
+        self._note(restarts=read_reasons(self._folder.restarts))
         try:
             self._begin(again=False)
         except BaseException as error:
@@ -154,10 +152,9 @@ class SparkJob(SupervisedJob):
         self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
         self._marks = MarksFile(self._folder.outbox, plan)
         self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
-        self._replay = Replay.read(self._folder.outbox)
+        self._replay = Replay.in_outbox(self._folder.outbox)
         self._outbox.recover(lambda epoch: epoch in self._commits or self._replay.was_committed(epoch))
-        with self._lock:
-            self._status.epoch = self._status.published = self._outbox.published
+        self._note(epoch=self._outbox.published, published=self._outbox.published)
         self._is_done = self._is_finished(again=again)
         if not self._is_done:
             damage = damage_of_newest(self._folder.path, whole=False)
@@ -173,14 +170,14 @@ class SparkJob(SupervisedJob):
         if not self._has_ended():
             return False
         done = self._outbox.progress
-        if not again and any(offsets.end_positions(self._plan)[uid] != at for uid, at in done["positions"].items()):
-            raise JobError.finished(str(self._folder.path), done["epoch"])
+        if not again and any(offsets.end_positions(self._plan)[uid] != at for uid, at in done.positions.items()):
+            raise JobError.finished(str(self._folder.path), done.epoch)
         return True
 
     def _has_ended(self) -> bool:
         """Whether the last epoch is published, and committed too: a job that was taken back computes it again."""
         done = self._outbox.progress
-        return bool(done["end"]) and done["epoch"] in self._commits
+        return done.end and done.epoch in self._commits
 
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
@@ -218,22 +215,21 @@ class SparkJob(SupervisedJob):
         self._wait_for_room(epoch)
         on_step(EpochStep.PLANNED, epoch)
         began = time.monotonic()
-        reports: list[dict[str, Any]] = [decode_report(bytes(row.payload)) for row in output.collect()]
+        reports = [TaskReport.from_bytes(bytes(row.payload)) for row in output.collect()]
         on_step(EpochStep.STAGED, epoch)
-        end = any(one.get("end", False) for one in reports)
-        now_ms = max((one.get("now_ms", 0) for one in reports), default=0)
-        facts = {"end": end, "positions": positions_of(reports), "now_ms": now_ms}
+        end, now_ms = any(one.end for one in reports), max((one.now_ms for one in reports), default=0)
         self._marks.write(epoch, marks_of(reports))
         self._note_backlog(epoch, backlog_of(reports))
-        self._outbox.write_manifest(epoch, staged_files(reports), facts)
+        staged, positions = staged_files(reports), positions_of(reports)
+        self._outbox.write_manifest(Manifest.of(epoch, staged, end=end, positions=positions, now_ms=now_ms))
         on_step(EpochStep.MANIFEST, epoch)
         self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
-        self._replay.remove_when_done(self._folder.outbox, epoch)
+        self._replay = self._replay.after(epoch, self._folder.outbox)
         if self._settings.publishes_early and epoch > self._outbox.published:
             with marked():
                 self._hand_over(epoch)
         with self._lock:
-            update_status(self._status, epoch, reports)
+            self._status = self._status.after(epoch, reports)
 
     def request_aligned_epoch(self) -> None:
         super().request_aligned_epoch()
@@ -320,14 +316,13 @@ class SparkJob(SupervisedJob):
             self._settings.on_step(EpochStep.COMMITTED, epoch)
             if not self._settings.publishes_early:
                 self._hand_over(epoch)
-            tell_sources(self._plan, self._outbox.close(epoch)["positions"])
+            tell_sources(self._plan, self._outbox.close(epoch).positions)
             with self._published:
                 self._published.notify_all()
 
     def _hand_over(self, epoch: int) -> None:
         self._outbox.hand_over(epoch)
-        with self._lock:
-            self._status.published = epoch
+        self._note(published=epoch)
 
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)

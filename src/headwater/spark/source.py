@@ -18,9 +18,10 @@ from headwater.connectors.contract import Positions
 from headwater.epoch import offsets
 from headwater.epoch.alignment import MarksFile
 from headwater.epoch.backpressure import BacklogFile, Unaligned
-from headwater.epoch.offsets import Offset, SplitRange
+from headwater.epoch.offset import Offset
+from headwater.epoch.offsets import SplitRange
 from headwater.epoch.outbox import stage
-from headwater.epoch.reports import task_report
+from headwater.epoch.reports import TaskReport
 from headwater.job.checkpoints.replay import Replay
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
@@ -28,8 +29,11 @@ from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.step import ROW_SCHEMA
 from headwater.task import garbage_collection
 from headwater.task.outlet import Routed
-from headwater.task.payload import EpochFacts, encode_report
+from headwater.task.payload import EpochFacts
 
+Logged = dict[str, Any]
+"""An offset as Spark's offset log has it."""
+_LOG = "the offset log of Spark"
 _ARROW = pa.schema([pa.field("subtask", pa.int32()), pa.field("payload", pa.binary())])
 
 
@@ -77,46 +81,47 @@ class JobReader(DataSourceStreamReader):
         self._read_plan = plan
         self._job = plan.job
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Logged:  # noqa: N802
         with marked():
-            return offsets.first_offset(self._job.plan(), self._read_plan.clock, self._job.origin)
+            return offsets.first_offset(self._job.plan(), self._read_plan.clock, self._job.origin).to_json()
 
-    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802
+    def latestOffset(self, start: Logged, limit: Any) -> Logged:  # noqa: N802
         with marked():
-            plan = self._read_plan
             if self._job.is_requested(Request.STOP):
                 return start
-            again = Replay.read(Path(self._job.outbox)).next_offset(start)
-            if again is not None:
-                return again
-            job = self._job.plan()
-            marks = MarksFile(Path(self._job.outbox), job).read(start["epoch"], {})
-            return offsets.next_offset(
-                job,
-                start,
-                plan.clock,
-                plan.max_rows,
-                plan.targets,
-                marks=marks,
-                unaligned=self._unaligned(start),
-                drains=self._job.is_requested(Request.DRAIN),
-            )
+            before = Offset.from_json(start, _LOG)
+            after = Replay.in_outbox(Path(self._job.outbox)).next_offset(before) or self._next_offset(before)
+            return start if after is before else after.to_json()  # Spark compares texts, and what it has may be older
+
+    def _next_offset(self, start: Offset) -> Offset:
+        plan, job = self._read_plan, self._job.plan()
+        return offsets.next_offset(
+            job,
+            start,
+            plan.clock,
+            plan.max_rows,
+            plan.targets,
+            marks=MarksFile(Path(self._job.outbox), job).read(start.epoch, {}),
+            unaligned=self._unaligned(start),
+            drains=self._job.is_requested(Request.DRAIN),
+        )
 
     def _unaligned(self, start: Offset) -> Unaligned | None:
         target_ms = self._read_plan.unaligned_ms
         if target_ms is None:
             return None
-        backlog = BacklogFile(Path(self._job.outbox), unaligned=True).read(start["epoch"], 0.0)
+        backlog = BacklogFile(Path(self._job.outbox), unaligned=True).read(start.epoch, 0.0)
         return Unaligned(target_ms, backlog, self._job.is_requested(Request.ALIGNED_EPOCH))
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+    def partitions(self, start: Logged, end: Logged) -> Sequence[InputPartition]:
         with marked():
             if start == end:
                 return []
-            parts = list(enumerate(offsets.ranges(self._job.plan(), start, end)))
+            before, after = Offset.from_json(start, _LOG), Offset.from_json(end, _LOG)
+            parts = list(enumerate(offsets.ranges(self._job.plan(), before, after)))
             tasks = min(len(parts), self._job.parallelism)
-            facts = offsets.facts_of(end)
-            return [Bundle(facts, parts[i::tasks], end["end"]) for i in range(tasks)]
+            facts = offsets.facts_of(after)
+            return [Bundle(facts, parts[i::tasks], after.end) for i in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Bundle)
@@ -134,12 +139,14 @@ class JobReader(DataSourceStreamReader):
                 epoch = bundle.facts.epoch
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
                 starts, positions = ({host.uid: {part.split: at}} for at in (part.start, part.end))
-                report = task_report(outcome, staged, positions=positions, starts=starts)
-                ready = [*ready, (0, encode_report({**report, "end": bundle.end, "now_ms": bundle.facts.now_ms}))]
+                report = TaskReport(
+                    tuple(staged), outcome.steps, positions, starts, end=bundle.end, now_ms=bundle.facts.now_ms
+                )
+                ready = [*ready, (0, report.to_bytes())]
             if ready:
                 yield _batch(ready, by_subtask)
 
-    def commit(self, end: Offset) -> None:
+    def commit(self, end: Logged) -> None:
         """Sources keep their own history; nothing to release."""
 
 

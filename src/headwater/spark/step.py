@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from headwater.epoch.outbox import stage
-from headwater.epoch.reports import task_report
+from headwater.epoch.reports import level_report
 from headwater.savepoints.origin import begin
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
@@ -19,7 +19,6 @@ from headwater.spark.records import SparkRecordStore
 from headwater.spark.shipped import ShippedJob
 from headwater.state.changelog import append, catch_up
 from headwater.task import garbage_collection
-from headwater.task.payload import encode_report
 
 ROW_SCHEMA = "subtask int, payload binary"
 
@@ -53,7 +52,7 @@ class LevelProcessor(StatefulProcessor):
         )
         for target, payload in outcome.payloads:
             yield Row(subtask=by_subtask[target], payload=bytearray(payload))
-        yield Row(subtask=salt, payload=bytearray(encode_report(task_report(outcome, staged, written=written))))
+        yield Row(subtask=salt, payload=bytearray(level_report(outcome, staged, written).to_bytes()))
 
     def close(self) -> None:
         """The worker keeps its copy; the next task on it may go on from there."""

@@ -11,11 +11,12 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.epoch.offset import Offset
 from headwater.errors import ChangelogError, JobError
 from headwater.job.checkpoints.listing import Checkpoints
 from headwater.job.checkpoints.note import JobNote
@@ -47,16 +48,13 @@ class StoredEpoch:
     checkpoint: Path
     batch: int
 
-    def offset(self) -> dict[str, Any]:
+    def offset(self) -> Offset:
         """Where the job stood after the batch; the last line of Spark's log of it is our source's offset."""
         file = self.checkpoint / "offsets" / str(self.batch)
         try:
-            offset: dict[str, Any] = json.loads(file.read_text().splitlines()[-1])
-            if "positions" not in offset:
-                raise ValueError("it is not the offset of a job")
+            return Offset.from_text(file.read_text().splitlines()[-1], str(file))
         except (OSError, ValueError, IndexError) as error:
             raise JobError.corrupt(str(file), str(error)) from None
-        return offset
 
     def write_parts(self, plan: JobPlan, folder: Path) -> Iterator[Part]:
         """Write the state of every subtask into a savepoint's folder, in half as many tasks: the job's epochs need room."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from headwater.state.disk import DiskBackend
 from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 from headwater.task.closing import close_all
+from headwater.task.counters import StepCounters
 from headwater.task.inflight import InFlight
 from headwater.task.merging import merge, merge_two
 from headwater.task.outlet import Outlet, Routed
@@ -40,8 +41,8 @@ class Outcome:
     sink_batches: dict[str, list[Batch]] = field(default_factory=dict)
     unread: dict[str, list[Batch]] = field(default_factory=dict)
     """Rows for side outputs that nobody reads, where the plan keeps them."""
-    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per step: rows in and out, watermark, entries of state; of an unaligned epoch also the rows that wait."""
+    steps: dict[str, StepCounters] = field(default_factory=dict)
+    """By uid."""
 
 
 Stopwatch = Callable[[], float]
@@ -205,16 +206,10 @@ class _Entry:
         for kept, emitted in ((outcome.sink_batches, outlet.sink_batches), (outcome.unread, outlet.unread)):
             for name, batches in emitted.items():
                 kept.setdefault(name, []).extend(batches)
-        outcome.steps[self.uid] = {
-            "rows_in": rows_in,
-            "rows_out": rows_out,
-            "watermark_ms": after.watermark_ms,
-            "state": self.sizes(),
-            "late_dropped": self.operator.counters().get("late_dropped", 0),
-        }
+        counters = StepCounters(rows_in, rows_out, after.watermark_ms, self.sizes(), self.operator.counters())
         if facts.unaligned_ms is not None:
-            outcome.steps[self.uid]["in_flight"] = self._in_flight.rows
-            outcome.steps[self.uid]["budget"] = self._in_flight.budget
+            counters = replace(counters, in_flight=self._in_flight.rows, budget=self._in_flight.budget)
+        outcome.steps[self.uid] = counters
 
     def _handle(self, arrived: list[Payload], facts: EpochFacts) -> Iterator[list[Payload]]:
         """What to handle in this epoch, in order, list by list; in an unaligned one, takes the time until all are."""

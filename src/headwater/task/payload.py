@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -83,14 +84,17 @@ def decode_payload(data: bytes) -> Payload:
     return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms, *unaligned), watermark_ms, batch, *flags)
 
 
-def encode_report(report: dict[str, object]) -> bytes:
+def encode_report(report: dict[str, Any]) -> bytes:
     """A task's report to the driver."""
     header = json.dumps(report, sort_keys=True).encode()
     return _PREFIX.pack(_MAGIC, _VERSION, DRIVER_LEVEL, len(header)) + header
 
 
-def decode_report(data: bytes) -> dict[str, object]:
+def decode_report(data: bytes) -> dict[str, Any]:
     """The reverse of `encode_report`."""
+    magic, version, _, _ = _PREFIX.unpack_from(data)
+    if magic != _MAGIC or version != _VERSION:
+        raise ChangelogError.bad_payload(bytes(data[:3]))
     return json.loads(data[_PREFIX.size :])  # type: ignore[no-any-return]
 
 

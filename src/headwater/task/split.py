@@ -11,6 +11,7 @@ from headwater.connectors.contract import DEAD_LETTERS, DeadLetters
 from headwater.data.batch import MAX_TIMESTAMP, Batch, no_timestamps
 from headwater.graph.nodes import SourceNode
 from headwater.plan.levels import JobPlan
+from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
@@ -46,9 +47,10 @@ class SplitHost:
             yield Outcome(outlet.take())
         watermark_ms = MAX_TIMESTAMP if ended else mark.end()
         last: list[Routed] = outlet.finish(watermark_ms, idle=idle)
-        counters = {"rows_in": rows + dead_letters, "rows_out": rows, "dead_letters": dead_letters}
-        steps = {self.uid: {**counters, "watermark_ms": watermark_ms, "state": {}}}
-        yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
+        counters = StepCounters(
+            rows + dead_letters, rows, watermark_ms, counters={"dead_letters": dead_letters} if dead_letters else {}
+        )
+        yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, {self.uid: counters})
 
     def close(self) -> None:
         """Give the place up: the source and fused steps close what they hold open."""

@@ -66,7 +66,7 @@ def epochs(plan: JobPlan, max_rows: int) -> Iterator[Marks]:
         for part in offsets.ranges(plan, offset, after):
             host = SplitHost(plan, plan.source(part.node), part.split)
             *_, last = host.run(part.start, part.end, offsets.facts_of(after), ended=part.ended, idle=part.idle)
-            said = last.steps[host.uid]["watermark_ms"]
+            said = last.steps[host.uid].watermark_ms
             marks.setdefault(host.uid, {})[part.split] = said
             splits = reached.setdefault(host.uid, {})
             splits[part.split] = max(splits.get(part.split, MIN_TIMESTAMP), said)

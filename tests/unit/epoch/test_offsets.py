@@ -25,8 +25,8 @@ def run_through(plan: JobPlan, max_rows: int) -> list[dict[str, int]]:
     offset, found = offsets.first_offset(plan, lambda _: 0), []
     while (after := offsets.next_offset(plan, offset, lambda _: 0, max_rows, targets)) is not offset:
         offset = after
-        found.append(offset["positions"]["numbers"])
-    assert offset["end"]
+        found.append(offset.positions["numbers"])
+    assert offset.end
     return found
 
 
@@ -47,7 +47,7 @@ def test_time_and_epochs_only_go_forward() -> None:
     plan = plan_of(0, rate=10.0)
     first = offsets.first_offset(plan, lambda _: 1_000)
     second = offsets.next_offset(plan, first, lambda _: 500, 10, None)
-    assert (second["now_ms"], second["epoch"], second["end"]) == (1_000, 1, False)
+    assert (second.now_ms, second.epoch, second.end) == (1_000, 1, False)
     assert offsets.facts_of(second) == EpochFacts(0, 1_000)
 
 

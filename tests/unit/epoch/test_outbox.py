@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import pytest
 import headwater as hw
 from headwater.connectors.contract import Sink, Staged
 from headwater.data.batch import Batch
+from headwater.epoch.manifest import Manifest
 from headwater.epoch.outbox import Outbox, stage
 from headwater.epoch.steps import EpochStep, ignore_steps
 from headwater.plan.levels import JobPlan, plan_job
 
-FACTS = {"end": False, "positions": {"rows": {"0": 3}}}
+
+def manifest(epoch: int, files: Iterable[Staged] = ()) -> Manifest:
+    return Manifest.of(epoch, files, end=False, positions={"rows": {"0": 3}}, now_ms=0)
 
 
 def batch(*values: int) -> Batch:
@@ -61,7 +65,7 @@ def test_an_epoch_is_seen_only_after_it_is_published(
 ) -> None:
     files = stage(plan, folder, 0, "l1-0000", {"sink": [batch(1, 2), batch(3)]})
     assert [file.rows for file in files] == [3]
-    outbox.write_manifest(0, files, FACTS)
+    outbox.write_manifest(manifest(0, files))
     assert published(tmp_path) == []
     outbox.publish(0)
     assert published(tmp_path) == [1, 2, 3]
@@ -72,7 +76,7 @@ def test_an_epoch_is_seen_only_after_it_is_published(
 def test_the_steps_of_publication_are_told_in_order(plan: JobPlan, folder: Path, sink: Sink) -> None:
     told: list[tuple[EpochStep, int]] = []
     outbox = Outbox(folder, {"sink": sink}, lambda step, epoch: told.append((step, epoch)))
-    outbox.write_manifest(4, stage(plan, folder, 4, "s0000", {"sink": [batch(1)]}), FACTS)
+    outbox.write_manifest(manifest(4, stage(plan, folder, 4, "s0000", {"sink": [batch(1)]})))
     outbox.publish(4)
     assert told == [(EpochStep.PUBLISHING, 4), (EpochStep.PUBLISHED, 4), (EpochStep.CLEANED, 4)]
 
@@ -86,7 +90,7 @@ def test_publishing_an_epoch_again_changes_nothing(
             raise KeyboardInterrupt
 
     dying = Outbox(folder, {"sink": sink}, die)
-    dying.write_manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(1, 2)]}), FACTS)
+    dying.write_manifest(manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(1, 2)]})))
     with pytest.raises(KeyboardInterrupt):
         dying.publish(0)
     again = Outbox(folder, {"sink": sink}, ignore_steps)
@@ -94,18 +98,18 @@ def test_publishing_an_epoch_again_changes_nothing(
         again.publish(epoch)
     assert published(tmp_path) == [1, 2]
     assert again.published == 0
-    assert again.progress["positions"] == {"rows": {"0": 3}}
-    manifest = (tmp_path / "out" / "_headwater" / "manifest.jsonl").read_text().splitlines()
-    assert len(manifest) == 1
+    assert again.progress.positions == {"rows": {"0": 3}}
+    lines = (tmp_path / "out" / "_headwater" / "manifest.jsonl").read_text().splitlines()
+    assert len(lines) == 1
 
 
 def test_an_epoch_that_sinks_have_is_computed_again_without_a_trace(
     tmp_path: Path, plan: JobPlan, folder: Path, outbox: Outbox
 ) -> None:
     for epoch in (0, 1):
-        outbox.write_manifest(epoch, stage(plan, folder, epoch, "l1-0000", {"sink": [batch(epoch)]}), FACTS)
+        outbox.write_manifest(manifest(epoch, stage(plan, folder, epoch, "l1-0000", {"sink": [batch(epoch)]})))
         outbox.publish(epoch)
-    outbox.write_manifest(0, stage(plan, folder, 0, "l1-0001", {"sink": [batch(7)]}), FACTS)
+    outbox.write_manifest(manifest(0, stage(plan, folder, 0, "l1-0001", {"sink": [batch(7)]})))
     assert (outbox.pending(), outbox.published, staged_names(tmp_path)) == ([], 1, [])
     assert published(tmp_path) == [0, 1]
 
@@ -113,15 +117,15 @@ def test_an_epoch_that_sinks_have_is_computed_again_without_a_trace(
 def test_an_epoch_is_staged_while_all_its_files_are_there(plan: JobPlan, folder: Path, outbox: Outbox) -> None:
     files = stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})
     assert not outbox.is_staged(0)
-    outbox.write_manifest(0, files, FACTS)
+    outbox.write_manifest(manifest(0, files))
     assert outbox.is_staged(0)
     Path(files[0].path).unlink()
     assert not outbox.is_staged(0)
 
 
 def test_a_second_attempt_replaces_the_first(tmp_path: Path, plan: JobPlan, folder: Path, outbox: Outbox) -> None:
-    outbox.write_manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]}), FACTS)
-    outbox.write_manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(2)]}), FACTS)
+    outbox.write_manifest(manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})))
+    outbox.write_manifest(manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(2)]})))
     assert len(staged_names(tmp_path)) == 2
     outbox.publish(0)
     assert published(tmp_path) == [2]
@@ -131,8 +135,8 @@ def test_a_second_attempt_replaces_the_first(tmp_path: Path, plan: JobPlan, fold
 def test_an_epoch_that_was_not_committed_is_discarded_with_its_files(
     tmp_path: Path, plan: JobPlan, folder: Path, outbox: Outbox
 ) -> None:
-    outbox.write_manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]}), FACTS)
-    outbox.write_manifest(1, stage(plan, folder, 1, "l1-0000", {"sink": [batch(2)]}), FACTS)
+    outbox.write_manifest(manifest(0, stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})))
+    outbox.write_manifest(manifest(1, stage(plan, folder, 1, "l1-0000", {"sink": [batch(2)]})))
     stage(plan, folder, 2, "l1-0000", {"sink": [batch(3)]})  # no manifest names it
     outbox.discard(1)
     outbox.remove_orphans()
@@ -148,8 +152,8 @@ def test_files_are_published_in_the_order_of_their_places(
     files = [
         f for place in ("l1-0001", "l1-0000") for f in stage(plan, folder, 0, place, {"sink": [batch(int(place[-1]))]})
     ]
-    outbox.write_manifest(0, files, FACTS)
-    assert [f["name"] for f in outbox.publish(0)["files"]] == [
+    outbox.write_manifest(manifest(0, files))
+    assert [f.name for f in outbox.publish(0).files] == [
         "sink-0000000000-l1-0000.jsonl",
         "sink-0000000000-l1-0001.jsonl",
     ]
@@ -157,7 +161,7 @@ def test_files_are_published_in_the_order_of_their_places(
 
 def test_a_staged_file_removed_from_outside_is_told(plan: JobPlan, folder: Path, outbox: Outbox) -> None:
     files = stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})
-    outbox.write_manifest(0, files, FACTS)
+    outbox.write_manifest(manifest(0, files))
     Path(files[0].path).unlink()
     with pytest.raises(hw.PublishError, match="neither there nor published"):
         outbox.publish(0)
@@ -175,14 +179,14 @@ def test_a_sink_that_fails_leaves_the_epoch_staged(folder: Path) -> None:
             raise ConnectionError("no route")
 
     outbox = Outbox(folder, {"sink": Failing()}, ignore_steps)
-    outbox.write_manifest(3, [], FACTS)
+    outbox.write_manifest(manifest(3))
     with pytest.raises(hw.PublishError, match="'sink' could not publish epoch 3: ConnectionError: no route"):
         outbox.publish(3)
     assert outbox.pending() == [3]
 
 
 def test_a_damaged_manifest_is_told(folder: Path, outbox: Outbox) -> None:
-    outbox.write_manifest(0, [], FACTS)
+    outbox.write_manifest(manifest(0))
     (folder / "manifest-0000000000.json").write_text('{"epoch": 0, "fi')
     with pytest.raises(hw.JobError, match=r"manifest-0000000000\.json cannot be read"):
         outbox.publish(0)

@@ -1,22 +1,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import headwater as hw
+from headwater.epoch.offset import Offset
 from headwater.job.checkpoints.replay import PlannedEpoch, Replay
 
 
-def offset(epoch: int) -> dict[str, Any]:
-    return {"epoch": epoch + 1, "end": False, "positions": {"rows": {"0": 10 * epoch}}, "now_ms": epoch}
+def offset(epoch: int) -> Offset:
+    return Offset(epoch + 1, end=False, positions={"rows": {"0": 10 * epoch}}, now_ms=epoch)
 
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Replay:
-    Replay({epoch: PlannedEpoch(offset(epoch), committed=epoch == 4) for epoch in (4, 5)}).write(tmp_path)
-    return Replay.read(tmp_path)
+    Replay({epoch: PlannedEpoch(offset(epoch), committed=epoch == 4) for epoch in (4, 5)}).write_into(tmp_path)
+    return Replay.in_outbox(tmp_path)
 
 
 def test_epochs_get_the_offsets_they_had_and_later_ones_are_planned(replay: Replay) -> None:
@@ -28,13 +28,12 @@ def test_epochs_get_the_offsets_they_had_and_later_ones_are_planned(replay: Repl
 
 
 def test_the_file_goes_when_a_later_epoch_is_computed(replay: Replay, tmp_path: Path) -> None:
-    replay.remove_when_done(tmp_path, 5)
-    assert Replay.read(tmp_path).epochs == replay.epochs
-    replay.remove_when_done(tmp_path, 6)
-    assert (replay.epochs, Replay.read(tmp_path).epochs) == ({}, {})
+    assert replay.after(5, tmp_path) is replay
+    assert Replay.in_outbox(tmp_path) == replay
+    assert replay.after(6, tmp_path) == Replay.in_outbox(tmp_path) == Replay()
 
 
 def test_a_damaged_file_is_told(replay: Replay, tmp_path: Path) -> None:
     (tmp_path / "replay.json").write_text('{"epochs": [{}]}')
     with pytest.raises(hw.JobError, match=r"replay\.json cannot be read"):
-        Replay.read(tmp_path)
+        Replay.in_outbox(tmp_path)

@@ -192,7 +192,7 @@ def test_without_a_strategy_a_failure_is_the_end(tmp_path: Path) -> None:
     with pytest.raises(hw.UserCodeError) as caught:
         job.wait()
     assert not hasattr(caught.value, "__notes__")
-    assert job.status().restarts == []
+    assert job.status().restarts == ()
 
 
 def test_a_job_that_waits_to_be_started_again_can_be_stopped(tmp_path: Path) -> None:
@@ -266,10 +266,10 @@ def test_functions_are_closed_and_opened_again(tmp_path: Path) -> None:
 
 def test_reasons_in_a_job_folder_survive_a_line_that_was_cut_off(tmp_path: Path) -> None:
     file = tmp_path / "restarts.jsonl"
-    assert read_reasons(file) == []
+    assert read_reasons(file) == ()
     reason = '{"attempt": 1, "failed_ms": 5, "delay_ms": 7, "error": "JobError", "message": "no", "step": null}'
     file.write_text(f'{reason}\n{{"attempt": 2')
-    assert read_reasons(file) == [hw.RestartReason(1, 5, 7, "JobError", "no", None)]
+    assert read_reasons(file) == (hw.RestartReason(1, 5, 7, "JobError", "no", None),)
     file.write_text('{"attempt": 2\n')
     with pytest.raises(hw.JobError, match=r"restarts\.jsonl cannot be read"):
         read_reasons(file)
@@ -281,7 +281,7 @@ def test_a_damaged_job_folder_is_not_tried_again(tmp_path: Path) -> None:
     job.start()
     with pytest.raises(hw.JobError, match=r"published\.json cannot be read: it is empty; "):
         job.wait()
-    assert (job.status().state, job.status().restarts) == ("failed", [])
+    assert (job.status().state, job.status().restarts) == ("failed", ())
 
 
 def test_a_reason_that_cannot_be_written_does_not_keep_a_job_from_being_started_again(tmp_path: Path) -> None:

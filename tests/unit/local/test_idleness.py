@@ -8,6 +8,7 @@ from typing import Any
 import headwater as hw
 from headwater.connectors.memory import MemorySink
 from headwater.epoch import offsets
+from headwater.epoch.offset import Offset
 from headwater.plan.levels import plan_job
 from headwater.testing import TimedRows
 
@@ -126,7 +127,7 @@ def test_when_a_split_last_had_rows_is_in_the_offset() -> None:
     for _ in range(6):
         after = offsets.next_offset(plan, offset, tick, 100, None)
         idle = [part.idle for part in offsets.ranges(plan, offset, after)]
-        seen.append((after["now_ms"], after["active_ms"]["timed"], idle))
+        seen.append((after.now_ms, after.active_ms["timed"], idle))
         offset = after
     assert seen == [
         (100, {"0": 100, "1": 0}, [False, False]),
@@ -144,7 +145,8 @@ def test_an_offset_from_before_there_was_idleness_counts_from_now_on() -> None:
         hw.connectors.memory()
     )
     plan = plan_job(env.graph, 1, 128)
-    old = {k: v for k, v in offsets.first_offset(plan, tick).items() if k not in ("active_ms", "marks")}
+    known = offsets.first_offset(plan, tick).to_json()
+    old = Offset.from_json({k: v for k, v in known.items() if k not in ("active_ms", "marks", "format")}, "the log")
     first = offsets.next_offset(plan, old, lambda _: 5_000, 100, None)
     second = offsets.next_offset(plan, first, lambda _: 5_200, 100, None)
     assert [part.idle for part in offsets.ranges(plan, old, first)] == [False]

@@ -290,9 +290,9 @@ def test_an_offset_of_a_job_that_is_not_unaligned_any_more_says_nothing_of_it() 
     plan, _ = build(one_step, ROWS, 2)
     offset = first_offset(plan, lambda _: 0)
     unaligned = next_offset(plan, offset, lambda _: 0, 100, None, unaligned=Unaligned(SECOND))
-    assert (unaligned["unaligned_ms"], facts_of(unaligned).unaligned_ms) == (SECOND, SECOND)
+    assert (unaligned.unaligned_ms, facts_of(unaligned).unaligned_ms) == (SECOND, SECOND)
     aligned = next_offset(plan, unaligned, lambda _: 0, 100, None)
-    assert not {"pace", "unaligned_ms"} & set(aligned)
+    assert not {"pace", "unaligned_ms"} & set(aligned.to_json())
     assert facts_of(aligned).unaligned_ms is None
 
 

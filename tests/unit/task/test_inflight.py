@@ -174,7 +174,7 @@ def results(outcome: Outcome) -> list[tuple[int, int]]:
 
 
 def in_flight(outcome: Outcome) -> tuple[int, int]:
-    return outcome.steps["show"]["in_flight"], outcome.steps["show"]["watermark_ms"]
+    return outcome.steps["show"].in_flight, outcome.steps["show"].watermark_ms
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_an_aligned_epoch_handles_all_that_waits_and_all_that_comes() -> None:
     host.run(sent_to(plan, 1, {"a": [6]}, {"a": 6}))
     outcome = host.run(sent_to(plan, 2, {"a": [7]}, {"a": MAX_TIMESTAMP}, None))
     assert [n for n, _ in results(outcome)] == [4, 5, 6, 7, -1, -2, -3, -4, -5, -6, -7]
-    assert outcome.steps["show"]["watermark_ms"] == MAX_TIMESTAMP
+    assert outcome.steps["show"].watermark_ms == MAX_TIMESTAMP
     assert host._entries[0]._in_flight.rows == 0
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from headwater.durable import sync_folder
-from headwater.epoch.offsets import Offset
+from headwater.epoch.offset import Offset
+from headwater.errors import JobFolderDamaged
 
 _BATCH = re.compile(r"(\d+)")
 _VERSION = re.compile(r"(\d+)\.(?:zip|changelog)")
@@ -54,9 +55,10 @@ class CheckpointFiles:
         """The offset after a batch."""
         path = self._offsets / str(batch)
         found = _read_log(path)
-        if not isinstance(found, dict) or not {"epoch", "end", "positions", "now_ms"} <= set(found):
-            raise Damage(path, "it does not hold an offset")
-        return found
+        try:
+            return Offset.from_json(found, str(path))
+        except JobFolderDamaged:
+            raise Damage(path, "it does not hold an offset") from None
 
     def committed_ms(self, batch: int) -> int:
         """When a batch was committed."""

@@ -7,25 +7,52 @@ line, and the last one counts.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from headwater.durable import write_atomically
 from headwater.epoch import offsets
-from headwater.epoch.reports import positions_of
+from headwater.epoch.offset import BySplit, Offset
+from headwater.epoch.reports import TaskReport, starts_of
+from headwater.errors import JobFolderDamaged
 from headwater.job.checkpoints.files import CheckpointFiles, Damage
 from headwater.job.folder import CHECKPOINT
-from headwater.job.status import JobStatus, update_status
+from headwater.job.status import JobStatus, StepStatus
+from headwater.versioned import Versioned
 
 FILE = "epochs.jsonl"
 _PRUNE_AFTER_LINES = 1000
 """Seldom enough to cost nothing, often enough to keep the file at about a megabyte."""
 
-Line = dict[str, Any]
+
+@dataclass(frozen=True)
+class EpochLine(Versioned):
+    """An epoch as it was computed."""
+
+    epoch: int
+    time_ms: int
+    """When it was computed."""
+    duration_ms: int
+    offset: Offset
+    """The one after it."""
+    starts: BySplit
+    """The positions before it."""
+    steps: Mapping[str, StepStatus]
+    stored_bytes: int
+    """What a worker without a copy of the state has to read."""
+
+    def _content(self) -> dict[str, Any]:
+        steps = {uid: dict(step) for uid, step in self.steps.items()}
+        return {**super()._content(), "offset": self.offset.to_json(), "steps": steps}
+
+    @classmethod
+    def _of(cls, content: dict[str, Any], where: str) -> Self:
+        steps = {uid: StepStatus.of(facts) for uid, facts in content["steps"].items()}
+        return super()._of({**content, "offset": Offset.from_json(content["offset"], where), "steps": steps}, where)
 
 
 class History:
@@ -37,13 +64,13 @@ class History:
         self._out: FileIO | None = None
         self._room = 0
 
-    def add(self, batch: int, reports: Sequence[dict[str, Any]], duration_ms: int) -> None:
+    def add(self, batch: int, reports: Sequence[TaskReport], duration_ms: int) -> None:
         """Note an epoch, before it is committed."""
         if self._out is None or not self._room:
             self._open()
         assert self._out is not None
         line = _line(self._files.offset(batch), reports, duration_ms)
-        self._out.write(json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n")
+        self._out.write(line.to_text().encode() + b"\n")
         self._room -= 1
 
     def close(self) -> None:
@@ -56,7 +83,7 @@ class History:
         self.close()
         known = read_history(self._path)
         oldest = self._oldest()
-        kept = [json.dumps(line, sort_keys=True, separators=(",", ":")) for e, line in known.items() if e >= oldest]
+        kept = [line.to_text() for epoch, line in known.items() if epoch >= oldest]
         if known:
             write_atomically(self._path, "".join(f"{line}\n" for line in kept).encode())
         self._out = FileIO(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), "a")
@@ -66,41 +93,40 @@ class History:
         """The oldest epoch whose offsets are still there."""
         for batch in self._files.logged():
             try:
-                return int(self._files.offset(batch)["epoch"]) - 1
+                return self._files.offset(batch).epoch - 1
             except Damage:  # then nothing can start from it
                 continue
         return 0
 
 
-def read_history(path: Path) -> dict[int, Line]:
+def read_history(path: Path) -> dict[int, EpochLine]:
     """The lines by epoch, in order; a line that a crash has torn is passed over."""
-    found: dict[int, Line] = {}
+    found: dict[int, EpochLine] = {}
     if path.exists():
         for text in path.read_text(errors="replace").splitlines():
             try:
-                line = json.loads(text)
-                found[line["epoch"]] = line
-            except (ValueError, TypeError, KeyError):
+                line = EpochLine.from_text(text, str(path))
+            except JobFolderDamaged:
                 continue
+            found[line.epoch] = line
     return dict(sorted(found.items()))
 
 
-def _line(offset: offsets.Offset, reports: Sequence[dict[str, Any]], duration_ms: int) -> Line:
+def _line(offset: Offset, reports: Sequence[TaskReport], duration_ms: int) -> EpochLine:
     epoch = offsets.facts_of(offset).epoch
-    status = JobStatus("running")
-    update_status(status, epoch, reports)
     written: dict[str, dict[str, int]] = {}
     for one in reports:
-        for uid, states in one.get("changelog", {}).get("states", {}).items():
+        for uid, states in one.changelog_bytes.items():
+            of_step = written.setdefault(uid, {})
             for state, size in states.items():
-                written.setdefault(uid, {})
-                written[uid][state] = written[uid].get(state, 0) + size
-    return {
-        "epoch": epoch,
-        "time_ms": offsets.wall_clock(epoch),
-        "duration_ms": duration_ms,
-        "offset": offset,
-        "starts": positions_of(reports, "starts"),
-        "steps": {uid: {**facts, "changelog_bytes": written.get(uid, {})} for uid, facts in status.steps.items()},
-        "stored_bytes": sum(one["changelog"]["stored_bytes"] for one in reports if "changelog" in one),
-    }
+                of_step[state] = of_step.get(state, 0) + size
+    steps = JobStatus("running").after(epoch, reports).steps
+    return EpochLine(
+        epoch,
+        offsets.wall_clock(epoch),
+        duration_ms,
+        offset,
+        starts_of(reports),
+        {uid: replace(step, changelog_bytes=written.get(uid, {})) for uid, step in steps.items()},
+        sum(one.stored_bytes for one in reports),
+    )

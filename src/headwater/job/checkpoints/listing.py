@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from headwater.errors import JobError
 from headwater.job.checkpoints import history, text
 from headwater.job.checkpoints.files import Damage
-from headwater.job.checkpoints.history import Line, read_history
+from headwater.job.checkpoints.history import read_history
 from headwater.job.checkpoints.note import JobNote
 from headwater.job.checkpoints.rewind import begin_rewind, finish_rewind, lost_plan, rewound_to
 from headwater.job.folder import JobFolder
+from headwater.job.status import StepStatus
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Checkpoint:
     """Per source uid and split: the position of the next row to read."""
     starts: Mapping[str, Mapping[str, int]] = field(repr=False)
     """The same before the epoch."""
-    steps: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    steps: Mapping[str, StepStatus] = field(repr=False)
     """Per step uid: rows_in, rows_out, late_dropped, dead_letters, watermark_ms, entries of state and changelog_bytes."""
 
     @property
     def watermarks(self) -> dict[str, int]:
         """Per step uid: its watermark in ms."""
-        return {uid: facts["watermark_ms"] for uid, facts in self.steps.items()}
+        return {uid: step.watermark_ms for uid, step in self.steps.items()}
 
     def describe(self) -> str:
         """All that is known of it, as text."""
@@ -149,20 +149,20 @@ class Checkpoints:
     def _checkpoint(self, epoch: int, published: int) -> Checkpoint:
         batch = self._batch(epoch)
         offset = self._files.offset(batch)
-        line: Line = self._history.get(epoch, {})
+        line = self._history.get(epoch)
         return Checkpoint(
             job_dir=self.job_dir,
             epoch=epoch,
-            time_ms=line["time_ms"] if line else self._files.committed_ms(batch),
-            now_ms=offset["now_ms"],
-            duration_ms=line.get("duration_ms"),
+            time_ms=line.time_ms if line else self._files.committed_ms(batch),
+            now_ms=offset.now_ms,
+            duration_ms=line.duration_ms if line else None,
             size_bytes=self._files.size_bytes(batch),
-            stored_bytes=line.get("stored_bytes"),
+            stored_bytes=line.stored_bytes if line else None,
             published=epoch <= published,
-            ended=offset["end"],
-            positions=offset["positions"],
-            starts=line.get("starts", {}),
-            steps=line.get("steps", {}),
+            ended=offset.end,
+            positions=offset.positions,
+            starts=line.starts if line else {},
+            steps=line.steps if line else {},
         )
 
     def _error(self, epoch: int, damage: Damage) -> JobError:

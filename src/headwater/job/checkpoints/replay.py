@@ -6,14 +6,13 @@ was, so that sinks, which have their rows, fit to what follows.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from headwater.durable import write_atomically
-from headwater.epoch.offsets import Offset
-from headwater.errors import JobError
+from headwater.epoch.offset import Offset
+from headwater.versioned import Versioned
 
 FILE = "replay.json"
 
@@ -28,47 +27,42 @@ class PlannedEpoch:
     """Whether its rows, where they wait to be published, are the ones that count: it was committed, and they are there."""
 
 
-class Replay:
+@dataclass(frozen=True)
+class Replay(Versioned):
     """The epochs to compute again, by number."""
 
-    def __init__(self, epochs: dict[int, PlannedEpoch]) -> None:
-        self.epochs = epochs
+    epochs: Mapping[int, PlannedEpoch] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, outbox: Path) -> Replay:
+    def in_outbox(cls, outbox: Path) -> Replay:
         """What is to be computed again in this job folder; mostly nothing."""
-        path = outbox / FILE
-        try:
-            return cls.of(json.loads(path.read_text()))
-        except FileNotFoundError:
-            return cls({})
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise JobError.corrupt(str(path), str(error)) from None
+        return cls.read_if_there(outbox / FILE) or cls()
 
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> Replay:
-        """The reverse of `content`."""
-        return cls({one["offset"]["epoch"] - 1: PlannedEpoch(**one) for one in content["epochs"]})
-
-    def content(self) -> dict[str, Any]:
-        """As it is stored."""
-        return {"epochs": [asdict(self.epochs[epoch]) for epoch in sorted(self.epochs)]}
-
-    def write(self, outbox: Path) -> None:
+    def write_into(self, outbox: Path) -> None:
         """Let the planner find it."""
-        write_atomically(outbox / FILE, json.dumps(self.content()).encode())
+        self.write(outbox / FILE)
 
-    def remove_when_done(self, outbox: Path, epoch: int) -> None:
-        """Forget the file once an epoch after all of them is being computed."""
-        if self.epochs and epoch > max(self.epochs):
-            (outbox / FILE).unlink(missing_ok=True)
-            self.epochs = {}
+    def after(self, epoch: int, outbox: Path) -> Replay:
+        """What is left when an epoch is being computed; the file goes when that is nothing."""
+        if not self.epochs or epoch <= max(self.epochs):
+            return self
+        (outbox / FILE).unlink(missing_ok=True)
+        return Replay()
 
     def next_offset(self, start: Offset) -> Offset | None:
         """The offset that the epoch after `start` had; None where a new one is to be planned."""
-        planned = self.epochs.get(start["epoch"])
+        planned = self.epochs.get(start.epoch)
         return None if planned is None else planned.offset
 
     def was_committed(self, epoch: int) -> bool:
         """Whether an epoch was committed before the job was taken back."""
         return epoch in self.epochs and self.epochs[epoch].committed
+
+    def _content(self) -> dict[str, Any]:
+        epochs = [self.epochs[epoch] for epoch in sorted(self.epochs)]
+        return {"epochs": [{"offset": one.offset.to_json(), "committed": one.committed} for one in epochs]}
+
+    @classmethod
+    def _of(cls, content: dict[str, Any], where: str) -> Self:
+        epochs = [PlannedEpoch(Offset.from_json(one["offset"], where), one["committed"]) for one in content["epochs"]]
+        return cls({one.offset.epoch - 1: one for one in epochs})

@@ -7,49 +7,65 @@ removed, and the file goes last.
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from headwater.durable import sync_folder, write_atomically
-from headwater.epoch.offsets import Offset
+from headwater.durable import sync_folder
+from headwater.epoch.offset import Offset
 from headwater.errors import JobError
 from headwater.job.checkpoints.files import CheckpointFiles, Damage
-from headwater.job.checkpoints.history import Line
+from headwater.job.checkpoints.history import EpochLine
 from headwater.job.checkpoints.note import JobNote
 from headwater.job.checkpoints.replay import PlannedEpoch, Replay
 from headwater.job.folder import CHECKPOINT, OUTBOX
+from headwater.versioned import Versioned
 
 FILE = "rewind.json"
 
 
-def begin_rewind(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int, Line]) -> None:
+@dataclass(frozen=True)
+class _Rewind(Versioned):
+    """What was decided."""
+
+    epoch: int
+    """The one to go back to."""
+    replay: Replay
+
+    def _content(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "epochs": self.replay.to_json()["epochs"]}
+
+    @classmethod
+    def _of(cls, content: dict[str, Any], where: str) -> Self:
+        return cls(content["epoch"], Replay.from_json({"epochs": content["epochs"]}, where))
+
+
+def begin_rewind(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int, EpochLine]) -> None:
     """Decide it: note where to go back to and what was planned after that. The caller holds the folder's lock."""
-    content = {"epoch": epoch, **_replay(job, files, epoch, history).content()}
-    write_atomically(job.job_dir / FILE, json.dumps(content).encode())
+    _Rewind(epoch, _replay(job, files, epoch, history)).write(job.job_dir / FILE)
 
 
 def finish_rewind(job_dir: Path) -> None:
     """Do what is left to do of a rewind that was decided. The caller holds the folder's lock."""
-    note = _read(job_dir)
-    if note is None:
+    rewind = _Rewind.read_if_there(job_dir / FILE)
+    if rewind is None:
         return
     job = JobNote.read(job_dir)
-    job.files().cut(note["epoch"] - job.first_epoch)
-    Replay.of(note).write(job_dir / OUTBOX)
+    job.files().cut(rewind.epoch - job.first_epoch)
+    rewind.replay.write_into(job_dir / OUTBOX)
     (job_dir / FILE).unlink()
     sync_folder(job_dir)
 
 
 def rewound_to(job_dir: Path) -> int | None:
     """The epoch after which everything is about to be removed; None when no rewind is under way."""
-    note = _read(job_dir)
-    return None if note is None else int(note["epoch"])
+    rewind = _Rewind.read_if_there(job_dir / FILE)
+    return None if rewind is None else rewind.epoch
 
 
 def lost_plan(job: JobNote, files: CheckpointFiles) -> JobError | None:
     """Why epochs that sinks have cannot be computed again, where the checkpoint is behind the outbox without a rewind."""
-    published, replay = job.outbox().published, Replay.read(job.job_dir / OUTBOX)
+    published, replay = job.outbox().published, Replay.in_outbox(job.job_dir / OUTBOX)
     last = max(files.logged(), default=-1) + job.first_epoch
     for epoch in range(last + 1, published + 1):
         if epoch not in replay.epochs:
@@ -62,20 +78,9 @@ def _offsets_lost(job: JobNote, epoch: int, published: int) -> JobError:
     return JobError.offsets_lost(str(file), epoch, published)
 
 
-def _read(job_dir: Path) -> dict[str, Any] | None:
-    path = job_dir / FILE
-    try:
-        note: dict[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise JobError.corrupt(str(path), str(error)) from None
-    return note
-
-
-def _replay(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int, Line]) -> Replay:
+def _replay(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int, EpochLine]) -> Replay:
     """What was planned after an epoch, from the log, or from an earlier rewind that has not been caught up with."""
-    outbox, earlier = job.outbox(), Replay.read(job.job_dir / OUTBOX)
+    outbox, earlier = job.outbox(), Replay.in_outbox(job.job_dir / OUTBOX)
     batches = {job.first_epoch + number: number for number in files.logged()}
     committed = set(files.committed())
     found: dict[int, PlannedEpoch] = {}
@@ -89,7 +94,7 @@ def _replay(job: JobNote, files: CheckpointFiles, epoch: int, history: dict[int,
         if offset is None and later in earlier.epochs:
             offset = earlier.epochs[later].offset
         if offset is None and later in history and (counts or later <= outbox.published):
-            offset = history[later]["offset"]
+            offset = history[later].offset
         if offset is not None:
             found[later] = PlannedEpoch(offset, counts and is_whole)
         elif later <= outbox.published:
@@ -105,7 +110,7 @@ def _check_cuts(job: JobNote, epoch: int, found: dict[int, PlannedEpoch], last: 
 
     The first one has the budget that is stored in the checkpoint. What it measures decides about the next one.
     """
-    unaligned = [later for later in range(epoch + 2, last + 1) if found[later].offset.get("unaligned_ms") is not None]
+    unaligned = [later for later in range(epoch + 2, last + 1) if found[later].offset.unaligned_ms is not None]
     if unaligned:
         raise JobError.cut_elsewhere(str(job.job_dir), epoch, unaligned[-1])
 

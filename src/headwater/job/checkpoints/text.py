@@ -40,15 +40,15 @@ def detail(one: Checkpoint) -> str:
         before = one.starts.get(uid, {})
         ranges = (f"{s}: {f'{before[s]} to ' if s in before else ''}{at}" for s, at in splits.items())
         lines.append(f"source {uid}: {', '.join(ranges)}")
-    for uid, facts in one.steps.items():
-        lines.append(f"step {uid}: {facts['rows_in']} rows in, {facts['rows_out']} out, {_mark(facts['watermark_ms'])}")
-        for state, entries in facts["state"].items():
-            lines.append(f"  {state}: {entries} entries, {_size(facts['changelog_bytes'].get(state, 0))} written")
+    for uid, step in one.steps.items():
+        lines.append(f"step {uid}: {step.rows_in} rows in, {step.rows_out} out, {_mark(step.watermark_ms)}")
+        for state, entries in step.state.items():
+            lines.append(f"  {state}: {entries} entries, {_size((step.changelog_bytes or {}).get(state, 0))} written")
     return "\n".join(lines)
 
 
 def _cells(one: Checkpoint) -> tuple[str, ...]:
-    rows = sum(one.steps[uid]["rows_in"] for uid in one.positions if uid in one.steps)
+    rows = sum(one.steps[uid].rows_in for uid in one.positions if uid in one.steps)
     known = one.duration_ms is not None
     took, read = (f"{one.duration_ms} ms", str(rows)) if known else ("?", "?")
     stored = "?" if one.stored_bytes is None else _size(one.stored_bytes)

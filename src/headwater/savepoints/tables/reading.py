@@ -65,9 +65,9 @@ class SavedJob:
         self.path: Path = savepoint.path
         self.job, self.epoch = known.job, known.epoch
         self.parallelism, self.key_groups = known.parallelism, known.key_groups
-        self.positions: dict[str, dict[str, int]] = known.offset["positions"]
+        self.positions = {uid: dict(splits) for uid, splits in known.offset.positions.items()}
         """By source and split, the position of the next row to read."""
-        self.has_ended: bool = known.offset["end"]
+        self.has_ended = known.offset.end
         """Whether the input had ended, so that event time is at its end."""
         self._savepoint = savepoint
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from headwater.epoch.offset import BySplit, Offset
 from headwater.graph.describe import describe
 from headwater.savepoints.dealing import StateOf
 from headwater.savepoints.errors import Impossible, SavepointError
@@ -73,8 +75,8 @@ def _state(program: Program, place: StateOf, given: Any) -> pa.Table:
     return as_state(given, program.tables[place], step, state)
 
 
-def _offset(program: Program, before: Savepoint | None, positions: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    found: dict[str, Any] = {"epoch": 1, "end": False, "positions": {}} if before is None else before.offset
+def _offset(program: Program, before: Savepoint | None, positions: BySplit) -> Offset:
+    found = Offset(1, end=False, positions={}) if before is None else before.offset
     for uid, splits in positions.items():
         if uid not in program.sources:
             raise SavepointError.bad_position(uid, "there is no such source", program.sources)
@@ -82,7 +84,7 @@ def _offset(program: Program, before: Savepoint | None, positions: Mapping[str, 
             if type(split) is not str or type(at) is not int or at < 0:
                 raise SavepointError.bad_position(uid, f"{split!r}: {at!r} is no position", program.sources)
     given = {uid: dict(splits) for uid, splits in positions.items()}
-    return {**found, "positions": {**found["positions"], **given}}
+    return replace(found, positions={**found.positions, **given})
 
 
 class _Writer:

@@ -1,0 +1,23 @@
+"""What one call of a host or a source split tells of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class StepCounters:
+    """A step on one subtask, or a source on one split, in one epoch."""
+
+    rows_in: int
+    rows_out: int
+    watermark_ms: int
+    state: Mapping[str, int] = field(default_factory=dict)
+    """How many entries each state has."""
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """What the step counts itself, by name."""
+    in_flight: int = 0
+    """The rows that wait for the next epoch."""
+    budget: int | None = None
+    """How many rows the next epoch may handle; None where the epoch was aligned."""
