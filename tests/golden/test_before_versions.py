@@ -14,7 +14,9 @@ from headwater.epoch.manifest import Manifest, Published
 from headwater.epoch.offset import Offset, Pace
 from headwater.job.checkpoints.history import read_history
 from headwater.job.checkpoints.replay import Replay
-from headwater.job.supervised import read_reasons
+from headwater.job.identity import JobIdentity
+from headwater.job.layout import OutboxLayout
+from headwater.job.reading import read_reasons
 
 HERE = Path(__file__).parent
 LOGGED = (
@@ -36,6 +38,19 @@ LINE = (
     '{"@channels":1024,"n":648},"dead_letters":0,"in_flight":0,"late_dropped":4,"rows_in":2,"rows_out":2,"state":{"n":2},'
     '"watermark_ms":8}},"stored_bytes":5684,"time_ms":1794830530443}\n'
 )
+
+JOB = """{
+  "format": 1,
+  "id": "dd13",
+  "job": "counts",
+  "origin": {"digest": "ab", "epoch": 3, "job_id": "cc", "path": "/saved", "renaming": {"names": []}},
+  "shape": {
+    "key groups": 128,
+    "parallelism": 2,
+    "sources": ["rows"],
+    "steps": {"count": {"key": "k: string", "level": 1, "states": {"n": ["value", "bigint"]}}}
+  }
+}"""
 
 
 class Count(hw.KeyedProcessFunction):
@@ -79,6 +94,14 @@ def test_an_offset_is_written_as_it_was_but_for_the_version() -> None:
     }
 
 
+def test_a_job_is_known_by_its_note(tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(JOB)
+    job = JobIdentity.read(file)
+    assert (job.name, job.job_id, job.levels, job.parallelism, job.key_groups) == ("counts", "dd13", 1, 2, 128)
+    assert (job.first_epoch, job.origin and job.origin.path) == (4, "/saved")
+
+
 def test_the_files_of_a_job_folder_are_read(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text(
@@ -97,5 +120,5 @@ def test_the_files_of_a_job_folder_are_read(tmp_path: Path) -> None:
     file.write_text('{"attempt": 1, "failed_ms": 5, "delay_ms": 7, "error": "E", "message": "no", "step": null}\n')
     assert read_reasons(file) == (hw.RestartReason(1, 5, 7, "E", "no", None),)
     (tmp_path / "replay.json").write_text('{"epochs": [{"offset": ' + LOGGED + ', "committed": true}]}')
-    replay = Replay.in_outbox(tmp_path)
+    replay = Replay.in_outbox(OutboxLayout(tmp_path))
     assert (replay.epochs[2].offset, replay.was_committed(2)) == (OFFSET, True)

@@ -26,16 +26,20 @@ ALLOWED: dict[str, frozenset[str]] = {
     "eventlog": frozenset({"data.rows", "data.schema", "durable", "errors"}),
     "state": LEAVES,
     "clock": LEAVES | {"state.spread", "state.table", "state.timers"},
-    "connectors": LEAVES | {"eventlog"},
+    "connectors": LEAVES | {"eventlog", "spark.checkpoint_files"},
     "graph": LEAVES | {"connectors.contract"},
     "plan": LEAVES | {"connectors.contract", "graph"},
     "operators": LEAVES | {"clock", "graph.edges", "graph.nodes", "graph.windowed", "state"},
     "task": TASK,
-    # The offset is in savepoints as in the log of an engine.
+    # The offset is in savepoints as in the log of an engine, and the outbox has its place in the job folder.
     "epoch.offset": LEAVES,
+    "job.layout": LEAVES,
     "savepoints": TASK | {"epoch.offset", "task"},
-    "epoch": TASK | {"savepoints", "task"},
-    "job": TASK | {"epoch", "savepoints", "task"},
+    "epoch": TASK | {"job.layout", "savepoints", "task"},
+    # What Spark keeps, read without Spark: nobody else knows its form, and checkpoints are listed by it.
+    "job.checkpoints.stored": LEAVES | {"epoch.offset"},
+    "spark.checkpoint_files": LEAVES | {"epoch.offset", "job.checkpoints.stored"},
+    "job": TASK | {"epoch", "savepoints", "spark.checkpoint_files", "task"},
     "local": TASK | {"epoch", "job", "savepoints", "task"},
     "spark": LEAVES
     | {"connectors.batches", "connectors.contract", "connectors.dataframes", "plan", "state.changelog"}

@@ -16,8 +16,8 @@ import totals_job
 
 import headwater as hw
 from headwater.job.checkpoints.history import History
-from headwater.job.checkpoints.note import JobNote
 from headwater.job.checkpoints.rewind import begin_rewind
+from headwater.job.reading import JobReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,7 +150,7 @@ def test_the_history_forgets_what_is_no_longer_retained_and_counts_the_last_line
         (job_dir / "checkpoint" / "offsets" / str(number)).unlink()
     with (job_dir / "epochs.jsonl").open("a") as out:
         out.write('{"epoch": 5, "tor')
-    history = History(job_dir)
+    history = History(job_dir / "epochs.jsonl", JobReader(job_dir).stored())
     history.add(5, [], 7)
     history.close()
     lines = [json.loads(line) for line in (job_dir / "epochs.jsonl").read_text().splitlines()]
@@ -281,7 +281,7 @@ def test_unaligned_epochs_that_sinks_have_are_not_cut_elsewhere(job_dir: Path) -
 def test_a_checkpoint_that_is_older_than_what_sinks_have_is_refused(
     folder: Path, job_dir: Path, log: Path, spark: SparkSession
 ) -> None:
-    JobNote.read(job_dir).files().cut(2)
+    JobReader(job_dir).stored().cut(2)
     with pytest.raises(hw.JobError, match=r"epoch 3 cannot be computed again as it was: .*offsets/3 .* up to 5"):
         totals_job.build(folder, log=log, spark=spark).run(bounded=True)
 
@@ -316,8 +316,8 @@ def test_taken_back_job_computes_again_from_the_same_offsets_and_publishes_nothi
     assert retained == list(range(retained[0], 8))
     assert retained[0] > 1, "those before them are gone"
 
-    note = JobNote.read(job_dir)
-    begin_rewind(note, note.files(), 6, {})  # as if it was killed then
+    job = JobReader(job_dir)
+    begin_rewind(job, job.stored(), 6, {})  # as if it was killed then
     assert hw.checkpoints(job_dir).latest.epoch == 6
     again = totals_job.build(folder, log=log, spark=spark).run(bounded=True)
     assert (again.status().state, totals_job.published(folder)) == ("finished", expected)

@@ -92,12 +92,13 @@ class DataFrameSource(Source):
 
     def needed(self, folder: Path, positions: Positions) -> Iterator[Path]:
         """First what the query has committed, then what it wrote before, so that nothing is committed and not there."""
+        from headwater.spark import checkpoint_files
+
         query, first = query_folder(folder), min(positions.values(), default=0)
         yield from folder.glob(_SPLITS)
-        yield from _files(query / "commits")
+        yield from checkpoint_files.committed(query)
         yield from Batches(folder).needed_from(first)
-        yield from _files(query / "offsets")
-        yield from (path for path in _files(query) if path.relative_to(query).parts[0] not in ("commits", "offsets"))
+        yield from checkpoint_files.planned(query)
 
     def check(self, schema: Schema) -> None:
         """The schema is the DataFrame's own."""
@@ -138,10 +139,6 @@ class DataFrameSource(Source):
 def query_folder(folder: Path) -> Path:
     """Where Spark keeps the checkpoint of the query that puts batches down."""
     return folder / "query"
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def schema_of(struct: dict[str, Any]) -> Schema:

@@ -13,6 +13,7 @@ from pathlib import Path
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch.notes import EpochNote
 from headwater.epoch.offset import BySplit
+from headwater.job.layout import OutboxLayout
 from headwater.plan.levels import JobPlan
 
 Marks = dict[str, dict[str, int]]
@@ -60,7 +61,7 @@ class MarksFile(EpochNote):
     """How the driver tells the planner the watermarks of the splits."""
 
     def __init__(self, folder: Path, plan: JobPlan) -> None:
-        super().__init__(folder / "marks.json", is_needed=bool(_aligned_uids(plan)))
+        super().__init__(OutboxLayout(folder).marks, is_needed=bool(_aligned_uids(plan)))
 
 
 def _aligned_uids(plan: JobPlan) -> list[str]:

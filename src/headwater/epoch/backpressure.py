@@ -11,6 +11,7 @@ from pathlib import Path
 
 from headwater.epoch.notes import EpochNote
 from headwater.epoch.offset import Pace
+from headwater.job.layout import OutboxLayout
 from headwater.task.inflight import FIRST_BUDGET, GROWTH
 
 _FEW, _MANY = 0.5, 4.0
@@ -47,4 +48,4 @@ class BacklogFile(EpochNote):
     """How the driver tells the planner the work that the last epoch left."""
 
     def __init__(self, folder: Path, *, unaligned: bool) -> None:
-        super().__init__(folder / "backlog.json", is_needed=unaligned)
+        super().__init__(OutboxLayout(folder).backlog, is_needed=unaligned)

@@ -19,6 +19,7 @@ from headwater.data.batch import Batch
 from headwater.epoch.manifest import Manifest, Published
 from headwater.epoch.steps import EpochStep, OnStep
 from headwater.errors import HeadwaterError, PublishError
+from headwater.job.layout import OutboxLayout
 from headwater.plan.levels import JobPlan
 
 
@@ -50,8 +51,8 @@ class Outbox:
     def __init__(self, folder: Path, sinks: dict[str, Sink], on_step: OnStep, first_epoch: int = 0) -> None:
         """`first_epoch` is the job's first one; those before it are another job's, and published."""
         self._folder, self._sinks, self._on_step = folder, sinks, on_step
-        self._progress_file = folder / "published.json"
-        self.progress = Published.read_if_there(self._progress_file) or Published(first_epoch - 1)
+        self._layout = OutboxLayout(folder)
+        self.progress = Published.read_if_there(self._layout.published) or Published(first_epoch - 1)
 
     @property
     def published(self) -> int:
@@ -66,20 +67,15 @@ class Outbox:
         if manifest.epoch <= self.published:
             self._clean(manifest.epoch)
         else:
-            manifest.write(self._manifest(manifest.epoch))
+            manifest.write(self._layout.manifest(manifest.epoch))
 
     def pending(self) -> list[int]:
         """The epochs with a manifest, in order."""
-        return sorted(int(path.stem.removeprefix("manifest-")) for path in self._folder.glob("manifest-*.json"))
-
-    def is_staged(self, epoch: int) -> bool:
-        """Whether an epoch waits to be published and all its files are there."""
-        manifest = Manifest.read_if_there(self._manifest(epoch))
-        return manifest is not None and manifest.is_staged()
+        return self._layout.epochs()
 
     def discard(self, epoch: int) -> None:
         """Drop the manifest of an epoch that was never committed; the epoch will be computed again."""
-        self._manifest(epoch).unlink(missing_ok=True)
+        self._layout.manifest(epoch).unlink(missing_ok=True)
 
     def recover(self, is_committed: Callable[[int], bool]) -> None:
         """Publish epochs that were committed, discard those that were not: they are computed again."""
@@ -97,7 +93,7 @@ class Outbox:
 
     def hand_over(self, epoch: int) -> None:
         """Give an epoch to every sink; if it has not been committed when the job fails, it will be given again."""
-        manifest = Manifest.read(self._manifest(epoch))
+        manifest = Manifest.read(self._layout.manifest(epoch))
         for file in manifest.files:
             if file.sink not in self._sinks:
                 raise PublishError.sink_is_gone(file.sink, epoch)
@@ -119,24 +115,24 @@ class Outbox:
 
     def close(self, epoch: int) -> Manifest:
         """Record an epoch that is committed and that every sink has, and clean up. Returns its manifest."""
-        manifest = Manifest.read(self._manifest(epoch))
+        manifest = Manifest.read(self._layout.manifest(epoch))
         self.progress = Published(epoch, manifest.end, manifest.positions)
-        self.progress.write(self._progress_file)
+        self.progress.write(self._layout.published)
         self._clean(epoch)
         self._on_step(EpochStep.CLEANED, epoch)
         return manifest
 
     def _clean(self, epoch: int) -> None:
-        self._manifest(epoch).unlink(missing_ok=True)
+        self._layout.manifest(epoch).unlink(missing_ok=True)
         for folder in self._staging_folders():
             for path in folder.glob(f"{epoch:010d}-*"):
                 path.unlink(missing_ok=True)
 
     def remove_orphans(self) -> None:
         """Remove what earlier runs left behind: their plans, and staged files that no manifest names."""
-        for plan in self._folder.glob("plan-*"):
+        for plan in self._layout.plans():
             plan.unlink(missing_ok=True)
-        kept = {file.path for epoch in self.pending() for file in Manifest.read(self._manifest(epoch)).files}
+        kept = {file.path for epoch in self.pending() for file in Manifest.read(self._layout.manifest(epoch)).files}
         for folder in self._staging_folders():
             for path in folder.glob("[0-9]" * 10 + "-*"):
                 if str(path) not in kept:
@@ -144,6 +140,3 @@ class Outbox:
 
     def _staging_folders(self) -> list[Path]:
         return sorted({sink.staging_folder(self._folder) for sink in self._sinks.values()})
-
-    def _manifest(self, epoch: int) -> Path:
-        return self._folder / f"manifest-{epoch:010d}.json"

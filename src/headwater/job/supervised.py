@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.durable import append_line
 from headwater.epoch.outbox import Outbox
 from headwater.job.engine import Settings
+from headwater.job.reading import SHOWN_RESTARTS
 from headwater.job.status import JobStatus, RestartReason
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint, free_folder
@@ -21,8 +22,6 @@ from headwater.savepoints.files import Savepoint, free_folder
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoints
 
-_SHOWN_RESTARTS = 100
-"""How many of the newest reasons a status holds; a job folder keeps them all."""
 _FIRST_EPOCH_S = 60
 """How long a savepoint waits for a job that has just been started."""
 _POLL_S = 0.02
@@ -183,15 +182,7 @@ class SupervisedJob(ABC):
         if self._file is not None:
             with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
                 append_line(self._file, reason.to_text())
-        self._note(state="restarting", restarts=(*self._status.restarts, reason)[-_SHOWN_RESTARTS:])
-
-
-def read_reasons(file: Path) -> tuple[RestartReason, ...]:
-    """The newest reasons in a job folder; a line that a crash cut off is passed over."""
-    if not file.exists():
-        return ()
-    lines = file.read_text().split("\n")[:-1]
-    return tuple(RestartReason.from_text(line, str(file)) for line in lines[-_SHOWN_RESTARTS:])
+        self._note(state="restarting", restarts=(*self._status.restarts, reason)[-SHOWN_RESTARTS:])
 
 
 def _reason(error: Exception, attempt: int, failed_ms: int, delay_ms: int) -> RestartReason:

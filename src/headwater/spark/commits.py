@@ -16,10 +16,14 @@ class Commits:
         return epoch - self._folder.first_epoch
 
     def __contains__(self, epoch: int) -> bool:
-        return (self._folder.checkpoint / "commits" / str(self.batch(epoch))).exists()
+        return (self._folder.layout.checkpoint / "commits" / str(self.batch(epoch))).exists()
+
+    def have_begun(self) -> bool:
+        """Whether there is a log."""
+        return (self._folder.layout.checkpoint / "commits").exists()
 
     def retained(self) -> list[int]:
         """The epochs that are still there, in order."""
-        commits = self._folder.checkpoint / "commits"
+        commits = self._folder.layout.checkpoint / "commits"
         names = [path.name for path in commits.iterdir()] if commits.is_dir() else []
         return sorted(int(name) + self._folder.first_epoch for name in names if name.isdigit())

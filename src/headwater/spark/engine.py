@@ -30,14 +30,16 @@ from headwater.job.checkpoints.replay import Replay
 from headwater.job.checkpoints.rewind import finish_rewind
 from headwater.job.engine import Settings
 from headwater.job.folder import JobFolder
+from headwater.job.reading import JobReader, read_reasons
 from headwater.job.state_view import StateView, level_of_state, view_of
-from headwater.job.supervised import SupervisedJob, read_reasons
+from headwater.job.supervised import SupervisedJob
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.remembered import begin_sources
 from headwater.savepoints.taking import Epoch, take
+from headwater.spark.checkpoint_files import CheckpointFiles
 from headwater.spark.commits import Commits
 from headwater.spark.errors import EngineGone
 from headwater.spark.failures import explained, marked
@@ -79,7 +81,7 @@ class SparkJob(SupervisedJob):
         self._is_temporary = settings.job_dir is None
         name = plan.graph.name
         self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{name}-")))
-        super().__init__(name, settings, self._folder.restarts)
+        super().__init__(name, settings, self._folder.layout.restarts)
         self._session: SparkSession | None = None
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
@@ -87,7 +89,7 @@ class SparkJob(SupervisedJob):
         self._is_done = False
         self._shipped: ShippedJob | None = None
         self._commits = Commits(self._folder)
-        self._history = History(self._folder.path)
+        self._history = History(self._folder.layout.epochs, CheckpointFiles(self._folder.layout.checkpoint, 0, 0))
         self._targets: dict[str, Positions] | None = None
         self._last_look = LastLook()
         self._giving_up = threading.Event()
@@ -100,15 +102,16 @@ class SparkJob(SupervisedJob):
     def start(self) -> None:
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
         origin = self._origin()
-        begin_sources(self._plan, self._folder.sources, origin, is_new=not self._folder.is_claimed())
+        begin_sources(self._plan, self._folder.layout.sources, origin, is_new=not self._folder.is_claimed())
         self._folder.claim(self._plan, origin)
-        finish_rewind(self._folder.path)
-        self._note(restarts=read_reasons(self._folder.restarts))
+        finish_rewind(JobReader(self._folder.path))
+        self._note(restarts=read_reasons(self._folder.layout.restarts))
         try:
             self._begin(again=False)
         except BaseException as error:
             self._ingest.stop()
-            self._folder.give_back()
+            if not self._commits.have_begun():
+                self._folder.give_back()
             if isinstance(error, OSError):
                 raise explained(self.name, error, self._folder.path) from error
             raise
@@ -149,10 +152,10 @@ class SparkJob(SupervisedJob):
                 node.sink.use(self._shared_session())
             resumed = again or folder.resumed or origin is not None
             node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
-        self._outbox = Outbox(folder.outbox, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
-        self._marks = MarksFile(self._folder.outbox, plan)
-        self._backlog = BacklogFile(self._folder.outbox, unaligned=self._settings.unaligned_ms is not None)
-        self._replay = Replay.in_outbox(self._folder.outbox)
+        self._outbox = Outbox(folder.layout.outbox.path, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
+        self._marks = MarksFile(folder.layout.outbox.path, plan)
+        self._backlog = BacklogFile(folder.layout.outbox.path, unaligned=self._settings.unaligned_ms is not None)
+        self._replay = Replay.in_outbox(folder.layout.outbox)
         self._outbox.recover(lambda epoch: epoch in self._commits or self._replay.was_committed(epoch))
         self._note(epoch=self._outbox.published, published=self._outbox.published)
         self._is_done = self._is_finished(again=again)
@@ -201,7 +204,7 @@ class SparkJob(SupervisedJob):
         query = (
             stream.writeStream.foreachBatch(self._handle_epoch)
             .queryName(f"{self.name}-{run_id[:8]}")
-            .option("checkpointLocation", location(self._folder.checkpoint))
+            .option("checkpointLocation", location(self._folder.layout.checkpoint))
             .trigger(processingTime=f"{interval_ms} milliseconds")
         )
         try:
@@ -224,7 +227,7 @@ class SparkJob(SupervisedJob):
         self._outbox.write_manifest(Manifest.of(epoch, staged, end=end, positions=positions, now_ms=now_ms))
         on_step(EpochStep.MANIFEST, epoch)
         self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
-        self._replay = self._replay.after(epoch, self._folder.outbox)
+        self._replay = self._replay.after(epoch, self._folder.layout.outbox)
         if self._settings.publishes_early and epoch > self._outbox.published:
             with marked():
                 self._hand_over(epoch)
@@ -339,7 +342,7 @@ class SparkJob(SupervisedJob):
         if epoch is None or epoch not in known:
             raise JobError.not_retained(self.name, epoch, known)
         self._spark = self._spark or self._job_session()  # a job that had ended before needs no query
-        return StoredEpoch(self._spark, self._folder.checkpoint, self._commits.batch(epoch))
+        return StoredEpoch(self._spark, self._folder.layout.checkpoint, self._commits.batch(epoch))
 
     def _save(self, path: Path) -> Savepoint:
         if self._is_temporary and not self._folder.path.exists():
@@ -347,7 +350,7 @@ class SparkJob(SupervisedJob):
         self._wait_until_published(path)
         epoch = self._epoch_to_save(path)
         stored = self._stored(epoch)
-        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset(), self._folder.sources)
+        what = Epoch(self._plan, self._folder.job_id, epoch, stored.offset(), self._folder.layout.sources)
         parts = partial(stored.write_parts, self._plan)
         return take(path, what, parts, self._settings.on_savepoint_step)
 

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from headwater.errors import JobError
 from headwater.job.checkpoints.listing import Checkpoint
-from headwater.job.checkpoints.note import JobNote
-from headwater.job.folder import CHECKPOINT, SOURCES, JobFolder, differences, shape_of
+from headwater.job.folder import JobFolder
+from headwater.job.identity import differences, shape_of
+from headwater.job.reading import JobReader
 from headwater.plan.levels import JobPlan, plan_job
 from headwater.savepoints.files import DESCRIPTION, Savepoint
 from headwater.savepoints.origin import Origin
@@ -21,15 +22,16 @@ from headwater.spark.stored import StoredEpoch
 
 def origin_of(checkpoint: Checkpoint, plan: JobPlan, folder: JobFolder, spark: SparkSession) -> Origin:
     """Where the job in `folder` goes on from. The program must be the one that wrote the checkpoint, at any parallelism."""
-    path = folder.path / "origin"
+    path = folder.layout.origin
     if folder.is_claimed() and (path / DESCRIPTION).exists():  # a start that is made again
         return Origin.of(Savepoint.open(path), Renaming())
     shutil.rmtree(path, ignore_errors=True)
-    note = JobNote.read(checkpoint.job_dir)
+    job = JobReader(checkpoint.job_dir)
+    note = job.identity
     before = plan_job(plan.graph, note.parallelism, note.key_groups, plan.state_backend)
     found = differences(note.shape, shape_of(before))
     if found:
         raise JobError.other_program(str(checkpoint.job_dir), found)
-    stored = StoredEpoch(spark, checkpoint.job_dir / CHECKPOINT, checkpoint.epoch - note.first_epoch)
-    what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset(), checkpoint.job_dir / SOURCES)
+    stored = StoredEpoch(spark, job.layout.checkpoint, checkpoint.epoch - note.first_epoch)
+    what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset(), job.layout.sources)
     return Origin.of(take(path, what, partial(stored.write_parts, before)), Renaming())

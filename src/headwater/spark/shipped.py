@@ -72,10 +72,12 @@ class ShippedJob:
     @classmethod
     def of(cls, plan: JobPlan, folder: JobFolder, run_id: str) -> ShippedJob:
         pickled = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
-        file = folder.outbox / f"plan-{run_id}.pickle"
+        file = folder.layout.outbox.plan(run_id)
         write_atomically(file, pickled)
         digest = hashlib.sha256(pickled).hexdigest()
-        return cls(folder.job_id, run_id, str(folder.outbox), plan.parallelism, str(file), digest, folder.origin)
+        return cls(
+            folder.job_id, run_id, str(folder.layout.outbox.path), plan.parallelism, str(file), digest, folder.origin
+        )
 
     def request(self, what: Request) -> None:
         """Let the source know; it plans in another process, so the word is a file."""

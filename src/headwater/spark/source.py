@@ -23,6 +23,7 @@ from headwater.epoch.offsets import SplitRange
 from headwater.epoch.outbox import stage
 from headwater.epoch.reports import TaskReport
 from headwater.job.checkpoints.replay import Replay
+from headwater.job.layout import OutboxLayout
 from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
 from headwater.spark.shipped import Request, ShippedJob
@@ -90,7 +91,9 @@ class JobReader(DataSourceStreamReader):
             if self._job.is_requested(Request.STOP):
                 return start
             before = Offset.from_json(start, _LOG)
-            after = Replay.in_outbox(Path(self._job.outbox)).next_offset(before) or self._next_offset(before)
+            after = Replay.in_outbox(OutboxLayout(Path(self._job.outbox))).next_offset(before) or self._next_offset(
+                before
+            )
             return start if after is before else after.to_json()  # Spark compares texts, and what it has may be older
 
     def _next_offset(self, start: Offset) -> Offset:

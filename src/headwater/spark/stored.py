@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.epoch.offset import Offset
 from headwater.errors import ChangelogError, JobError
 from headwater.job.checkpoints.listing import Checkpoints
-from headwater.job.checkpoints.note import JobNote
+from headwater.job.reading import JobReader
 from headwater.plan.levels import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.taking import Part, write_part
@@ -109,7 +109,7 @@ class StoredEpoch:
             if found is not None:
                 raise found from error
             job_dir = self.checkpoint.parent
-            Checkpoints(job_dir).check(self.batch + JobNote.read(job_dir).first_epoch)
+            Checkpoints(job_dir).check(self.batch + JobReader(job_dir).identity.first_epoch)
             raise JobError.corrupt(str(self.checkpoint), reason_in(error)) from error
 
 

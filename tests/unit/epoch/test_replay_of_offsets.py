@@ -7,6 +7,7 @@ import pytest
 import headwater as hw
 from headwater.epoch.offset import Offset
 from headwater.job.checkpoints.replay import PlannedEpoch, Replay
+from headwater.job.layout import OutboxLayout
 
 
 def offset(epoch: int) -> Offset:
@@ -15,8 +16,10 @@ def offset(epoch: int) -> Offset:
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Replay:
-    Replay({epoch: PlannedEpoch(offset(epoch), committed=epoch == 4) for epoch in (4, 5)}).write_into(tmp_path)
-    return Replay.in_outbox(tmp_path)
+    Replay({epoch: PlannedEpoch(offset(epoch), committed=epoch == 4) for epoch in (4, 5)}).write_into(
+        OutboxLayout(tmp_path)
+    )
+    return Replay.in_outbox(OutboxLayout(tmp_path))
 
 
 def test_epochs_get_the_offsets_they_had_and_later_ones_are_planned(replay: Replay) -> None:
@@ -28,12 +31,12 @@ def test_epochs_get_the_offsets_they_had_and_later_ones_are_planned(replay: Repl
 
 
 def test_the_file_goes_when_a_later_epoch_is_computed(replay: Replay, tmp_path: Path) -> None:
-    assert replay.after(5, tmp_path) is replay
-    assert Replay.in_outbox(tmp_path) == replay
-    assert replay.after(6, tmp_path) == Replay.in_outbox(tmp_path) == Replay()
+    assert replay.after(5, OutboxLayout(tmp_path)) is replay
+    assert Replay.in_outbox(OutboxLayout(tmp_path)) == replay
+    assert replay.after(6, OutboxLayout(tmp_path)) == Replay.in_outbox(OutboxLayout(tmp_path)) == Replay()
 
 
 def test_a_damaged_file_is_told(replay: Replay, tmp_path: Path) -> None:
     (tmp_path / "replay.json").write_text('{"epochs": [{}]}')
     with pytest.raises(hw.JobError, match=r"replay\.json cannot be read"):
-        Replay.in_outbox(tmp_path)
+        Replay.in_outbox(OutboxLayout(tmp_path))

@@ -18,7 +18,8 @@ from headwater.epoch.steps import ignore_steps
 from headwater.errors import JobError
 from headwater.job.checkpoints.listing import Checkpoints
 from headwater.job.engine import Settings
-from headwater.job.supervised import SupervisedJob, read_reasons
+from headwater.job.reading import read_reasons
+from headwater.job.supervised import SupervisedJob
 from headwater.savepoints.files import Savepoint
 
 SCHEMA = "user string, at long"

@@ -13,7 +13,7 @@ import headwater as hw
 from headwater.data.batch import Batch
 from headwater.data.schema import Schema
 from headwater.graph.edges import REBALANCE
-from headwater.job.folder import shape_of
+from headwater.job.identity import shape_of
 from headwater.operators.contract import StepTime
 from headwater.operators.registry import operator_for
 from headwater.operators.stateful_process import StatefulProcessOperator

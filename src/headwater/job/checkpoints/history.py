@@ -1,4 +1,4 @@
-"""The history of epochs: a line for each one that was computed, in `epochs.jsonl` of the job folder.
+"""The history of epochs: a line for each one that was computed, in a file of the job folder.
 
 It is there to be looked at, and as a second copy of the offsets; a job does not need it to go on. So lines are not
 forced to the disk: the last one may be torn or missing after a crash. An epoch that is computed again has a second
@@ -19,12 +19,10 @@ from headwater.epoch import offsets
 from headwater.epoch.offset import BySplit, Offset
 from headwater.epoch.reports import TaskReport, starts_of
 from headwater.errors import JobFolderDamaged
-from headwater.job.checkpoints.files import CheckpointFiles, Damage
-from headwater.job.folder import CHECKPOINT
+from headwater.job.checkpoints.stored import Damage, StoredEpochs
 from headwater.job.status import JobStatus, StepStatus
 from headwater.versioned import Versioned
 
-FILE = "epochs.jsonl"
 _PRUNE_AFTER_LINES = 1000
 """Seldom enough to cost nothing, often enough to keep the file at about a megabyte."""
 
@@ -58,9 +56,8 @@ class EpochLine(Versioned):
 class History:
     """The driver's side: adds a line for each epoch, and drops those of epochs that are no longer retained."""
 
-    def __init__(self, job_dir: Path) -> None:
-        self._path = job_dir / FILE
-        self._files = CheckpointFiles(job_dir / CHECKPOINT, 0, 0)
+    def __init__(self, path: Path, stored: StoredEpochs) -> None:
+        self._path, self._stored = path, stored
         self._out: FileIO | None = None
         self._room = 0
 
@@ -69,7 +66,7 @@ class History:
         if self._out is None or not self._room:
             self._open()
         assert self._out is not None
-        line = _line(self._files.offset(batch), reports, duration_ms)
+        line = _line(self._stored.offset(batch), reports, duration_ms)
         self._out.write(line.to_text().encode() + b"\n")
         self._room -= 1
 
@@ -91,9 +88,9 @@ class History:
 
     def _oldest(self) -> int:
         """The oldest epoch whose offsets are still there."""
-        for batch in self._files.logged():
+        for batch in self._stored.logged():
             try:
-                return self._files.offset(batch).epoch - 1
+                return self._stored.offset(batch).epoch - 1
             except Damage:  # then nothing can start from it
                 continue
         return 0

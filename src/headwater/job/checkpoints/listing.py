@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headwater.errors import JobError
-from headwater.job.checkpoints import history, text
-from headwater.job.checkpoints.files import Damage
+from headwater.job.checkpoints import text
 from headwater.job.checkpoints.history import read_history
-from headwater.job.checkpoints.note import JobNote
 from headwater.job.checkpoints.rewind import begin_rewind, finish_rewind, lost_plan, rewound_to
+from headwater.job.checkpoints.stored import Damage
 from headwater.job.folder import JobFolder
+from headwater.job.reading import JobReader
 from headwater.job.status import StepStatus
 
 
@@ -28,7 +28,7 @@ class Checkpoint:
     now_ms: int
     """Processing time in it."""
     duration_ms: int | None
-    """How long computing it took; None where its line in `epochs.jsonl` is lost, and then `steps` is empty too."""
+    """How long computing it took; None where its line in the history is lost, and then `steps` is empty too."""
     size_bytes: int
     """The bytes of state that it added."""
     stored_bytes: int | None
@@ -65,19 +65,20 @@ class Checkpoints:
 
     def __init__(self, job_dir: Path) -> None:
         self.job_dir = job_dir
-        self._job = JobNote.read(job_dir)
-        self._files = self._job.files()
-        self._history = read_history(job_dir / history.FILE)
+        self._job = JobReader(job_dir)
+        self._first_epoch = self._job.identity.first_epoch
+        self._stored = self._job.stored()
+        self._history = read_history(self._job.layout.epochs)
         self._found: dict[int, Checkpoint] = {}
-        published = self._job.outbox().published
+        published = self._job.published().epoch
         damaged: dict[int, Damage] = {}
-        last = rewound_to(job_dir)
-        for batch in self._files.committed():
-            epoch = batch + self._job.first_epoch
+        last = rewound_to(self._job)
+        for batch in self._stored.committed():
+            epoch = batch + self._first_epoch
             if last is not None and epoch > last:
                 break
             try:
-                self._files.check(batch, whole=False)
+                self._stored.check(batch, whole=False)
                 self._found[epoch] = self._checkpoint(epoch, published)
             except Damage as damage:
                 damaged[epoch] = damage
@@ -121,7 +122,7 @@ class Checkpoints:
         """Read all of a checkpoint and compare it with its checksums; damage is raised, with the way out."""
         self[epoch]
         try:
-            self._files.check(self._batch(epoch), whole=True)
+            self._stored.check(self._batch(epoch), whole=True)
         except Damage as damage:
             raise self._error(epoch, damage) from None
 
@@ -133,30 +134,30 @@ class Checkpoints:
         """
         folder = JobFolder(self.job_dir)
         try:
-            finish_rewind(self.job_dir)
+            finish_rewind(self._job)
             now = Checkpoints(self.job_dir)
             now.check(epoch)
-            begin_rewind(now._job, now._files, epoch, now._history)
-            finish_rewind(self.job_dir)
+            begin_rewind(now._job, now._stored, epoch, now._history)
+            finish_rewind(self._job)
             return now[epoch]
         finally:
             folder.close()
 
     def _batch(self, epoch: int) -> int:
         """What Spark calls an epoch."""
-        return epoch - self._job.first_epoch
+        return epoch - self._first_epoch
 
     def _checkpoint(self, epoch: int, published: int) -> Checkpoint:
         batch = self._batch(epoch)
-        offset = self._files.offset(batch)
+        offset = self._stored.offset(batch)
         line = self._history.get(epoch)
         return Checkpoint(
             job_dir=self.job_dir,
             epoch=epoch,
-            time_ms=line.time_ms if line else self._files.committed_ms(batch),
+            time_ms=line.time_ms if line else self._stored.committed_ms(batch),
             now_ms=offset.now_ms,
             duration_ms=line.duration_ms if line else None,
-            size_bytes=self._files.size_bytes(batch),
+            size_bytes=self._stored.size_bytes(batch),
             stored_bytes=line.stored_bytes if line else None,
             published=epoch <= published,
             ended=offset.end,
@@ -174,7 +175,7 @@ class Checkpoints:
         for epoch in sorted(self._found, reverse=True):
             if epoch < before:
                 try:
-                    self._files.check(self._batch(epoch), whole=True)
+                    self._stored.check(self._batch(epoch), whole=True)
                 except Damage:
                     continue
                 return epoch
@@ -188,16 +189,16 @@ def checkpoints(job_dir: str | os.PathLike[str]) -> Checkpoints:
 
 def damage_of_newest(job_dir: Path, *, whole: bool) -> JobError | None:
     """Why a job cannot go on from where it is, with the way out; None when nothing is wrong with its newest checkpoint."""
-    job = JobNote.read(job_dir)
-    files = job.files()
-    logged, committed = files.logged(), files.committed()
+    job = JobReader(job_dir)
+    stored = job.stored()
+    logged, committed = stored.logged(), stored.committed()
     newest = logged[-1] if logged else -1
     try:
         if logged:
-            files.offset(newest)
+            stored.offset(newest)
         if committed:
             newest = committed[-1]
-            files.check(newest, whole=whole)
+            stored.check(newest, whole=whole)
     except Damage as damage:
-        return Checkpoints(job_dir)._error(newest + job.first_epoch, damage)
-    return lost_plan(job, files)
+        return Checkpoints(job_dir)._error(newest + job.identity.first_epoch, damage)
+    return lost_plan(job, stored)

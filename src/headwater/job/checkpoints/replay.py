@@ -1,6 +1,6 @@
 """Replay: after a job was taken back, the epochs it had computed already are computed again from the same offsets.
 
-The planner, which is another process than the driver, finds them in `replay.json` in the outbox. They end where the job
+The planner, which is another process than the driver, finds them in the outbox. They end where the job
 was, so that sinks, which have their rows, fit to what follows.
 """
 
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from headwater.epoch.offset import Offset
+from headwater.job.layout import OutboxLayout
 from headwater.versioned import Versioned
-
-FILE = "replay.json"
 
 
 @dataclass(frozen=True)
@@ -34,19 +32,19 @@ class Replay(Versioned):
     epochs: Mapping[int, PlannedEpoch] = field(default_factory=dict)
 
     @classmethod
-    def in_outbox(cls, outbox: Path) -> Replay:
+    def in_outbox(cls, outbox: OutboxLayout) -> Replay:
         """What is to be computed again in this job folder; mostly nothing."""
-        return cls.read_if_there(outbox / FILE) or cls()
+        return cls.read_if_there(outbox.replay) or cls()
 
-    def write_into(self, outbox: Path) -> None:
+    def write_into(self, outbox: OutboxLayout) -> None:
         """Let the planner find it."""
-        self.write(outbox / FILE)
+        self.write(outbox.replay)
 
-    def after(self, epoch: int, outbox: Path) -> Replay:
+    def after(self, epoch: int, outbox: OutboxLayout) -> Replay:
         """What is left when an epoch is being computed; the file goes when that is nothing."""
         if not self.epochs or epoch <= max(self.epochs):
             return self
-        (outbox / FILE).unlink(missing_ok=True)
+        outbox.replay.unlink(missing_ok=True)
         return Replay()
 
     def next_offset(self, start: Offset) -> Offset | None:

@@ -19,26 +19,20 @@ from typing import Any
 from headwater.durable import sync_folder
 from headwater.epoch.offset import Offset
 from headwater.errors import JobFolderDamaged
+from headwater.job.checkpoints.stored import Damage
 
+_OFFSETS, _COMMITS, _STATE = "offsets", "commits", "state"
 _BATCH = re.compile(r"(\d+)")
 _VERSION = re.compile(r"(\d+)\.(?:zip|changelog)")
 _SUMS_MAGIC = b"crc\0"
 _PIECES_AT_ONCE = 2048
 
 
-class Damage(Exception):
-    """A file of a checkpoint that is missing or is not what was written."""
-
-    def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
-        self.path, self.problem = path, problem
-
-
 class CheckpointFiles:
     """The files as they are when they are asked for; the versions of a place, and what is sound, are looked at once."""
 
     def __init__(self, folder: Path, levels: int, parallelism: int) -> None:
-        self._offsets, self._commits, self._state = (folder / name for name in ("offsets", "commits", "state"))
+        self._offsets, self._commits, self._state = (folder / name for name in (_OFFSETS, _COMMITS, _STATE))
         self._query = folder / "metadata"
         self._places = [self._state / str(level) / str(part) for level in range(levels) for part in range(parallelism)]
         self._sound: set[Path] = set()
@@ -53,12 +47,16 @@ class CheckpointFiles:
 
     def offset(self, batch: int) -> Offset:
         """The offset after a batch."""
-        path = self._offsets / str(batch)
+        path = self.offset_file(batch)
         found = _read_log(path)
         try:
             return Offset.from_json(found, str(path))
         except JobFolderDamaged:
             raise Damage(path, "it does not hold an offset") from None
+
+    def offset_file(self, batch: int) -> Path:
+        """Where the offset after a batch is kept."""
+        return self._offsets / str(batch)
 
     def committed_ms(self, batch: int) -> int:
         """When a batch was committed."""
@@ -119,6 +117,21 @@ class CheckpointFiles:
             if changelog not in versions.get(number, []):
                 raise Damage(changelog, "it is missing")
             yield changelog
+
+
+def committed(folder: Path) -> Iterator[Path]:
+    """The files that say what a query has committed, to be copied first: nothing in a copy is committed and not there."""
+    yield from _files(folder / _COMMITS)
+
+
+def planned(folder: Path) -> Iterator[Path]:
+    """All other files of a query, what it has planned first."""
+    yield from _files(folder / _OFFSETS)
+    yield from (path for path in _files(folder) if path.relative_to(folder).parts[0] not in (_COMMITS, _OFFSETS))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def _numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, list[Path]]:

@@ -1,0 +1,86 @@
+"""Which job a folder is of: its name, its id, what it keeps, and what it started from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from headwater.job import layout
+from headwater.plan.levels import JobPlan
+from headwater.savepoints.origin import Origin
+from headwater.versioned import Versioned
+
+
+@dataclass(frozen=True)
+class JobIdentity(Versioned):
+    """What `job.json` says. Its version is that of the folder."""
+
+    FORMAT: ClassVar[int] = layout.FORMAT
+
+    name: str
+    job_id: str
+    shape: dict[str, Any]
+    """What the job keeps, and on how many subtasks."""
+    origin: Origin | None = None
+
+    @property
+    def levels(self) -> int:
+        """How many levels the job has."""
+        return max((int(step["level"]) for step in self.shape["steps"].values()), default=0)
+
+    @property
+    def parallelism(self) -> int:
+        """The number of subtasks of each level."""
+        return int(self.shape["parallelism"])
+
+    @property
+    def key_groups(self) -> int:
+        """How many groups keys are dealt into."""
+        return int(self.shape["key groups"])
+
+    @property
+    def first_epoch(self) -> int:
+        """The number of the job's first epoch: it goes on with those of the job that it started from."""
+        return 0 if self.origin is None else self.origin.epoch + 1
+
+    def _content(self) -> dict[str, Any]:
+        content = {"job": self.name, "id": self.job_id, "shape": self.shape}
+        return content if self.origin is None else {**content, "origin": self.origin.to_json()}
+
+    @classmethod
+    def _of(cls, content: dict[str, Any], where: str) -> Self:  # noqa: ARG003  it holds no record of another version
+        origin = Origin.from_json(content["origin"]) if "origin" in content else None
+        found = cls(content["job"], content["id"], content["shape"], origin)
+        differences(found.shape, found.shape)  # all of it is there
+        return found
+
+
+def shape_of(plan: JobPlan) -> dict[str, Any]:
+    """What must stay the same for stored state to fit: parallelism, key groups, levels, keys and states of steps."""
+    entries: dict[str, Any] = {}
+    for node_id, level in plan.level_of_entry.items():
+        node = plan.graph.node(node_id)
+        entry: dict[str, Any] = {"level": level}
+        if node.is_stateful:
+            entry.update(node.kept())
+        entries[plan.graph.uid(node)] = entry
+    sources = [plan.graph.uid(node) for node in plan.sources()]
+    return {"parallelism": plan.parallelism, "key groups": plan.groups, "steps": entries, "sources": sources}
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What is not the same in two shapes, in words."""
+    new = json.loads(json.dumps(new))  # as it is read back
+    found = [
+        f"{name} was {old[name]}, is {new[name]}"
+        for name in ("parallelism", "key groups", "sources")
+        if old[name] != new[name]
+    ]
+    steps, now = old["steps"], new["steps"]
+    found += [f"step {uid!r} is gone" for uid in steps if uid not in now]
+    found += [f"step {uid!r} is new" for uid in now if uid not in steps]
+    for uid in steps:
+        if uid in now and steps[uid] != now[uid]:
+            found.append(f"step {uid!r} was {json.dumps(steps[uid])}, is {json.dumps(now[uid])}")
+    return found

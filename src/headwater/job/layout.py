@@ -1,0 +1,109 @@
+"""Where everything is in a job folder. Nobody else names its files.
+
+The folder as a whole has a version, `FORMAT`, which `job.json` says. The files in it have versions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMAT = 1
+_MANIFEST = "manifest-"
+_PLAN = "plan-"
+
+
+@dataclass(frozen=True)
+class OutboxLayout:
+    """The outbox, which a job without a job folder has too."""
+
+    path: Path
+
+    @property
+    def published(self) -> Path:
+        """How far epochs are published."""
+        return self.path / "published.json"
+
+    @property
+    def marks(self) -> Path:
+        """The watermarks of splits, for the planner."""
+        return self.path / "marks.json"
+
+    @property
+    def backlog(self) -> Path:
+        """How much work waits, for the planner."""
+        return self.path / "backlog.json"
+
+    @property
+    def replay(self) -> Path:
+        """The epochs that are to be computed again."""
+        return self.path / "replay.json"
+
+    def manifest(self, epoch: int) -> Path:
+        """The manifest of an epoch that is not yet published."""
+        return self.path / f"{_MANIFEST}{epoch:010d}.json"
+
+    def epochs(self) -> list[int]:
+        """The epochs that have a manifest, in order."""
+        return sorted(int(path.stem.removeprefix(_MANIFEST)) for path in self.path.glob(f"{_MANIFEST}*.json"))
+
+    def plan(self, run_id: str) -> Path:
+        """The plan of a run, for its workers; requests to the planner lie beside it."""
+        return self.path / f"{_PLAN}{run_id}.pickle"
+
+    def plans(self) -> Iterator[Path]:
+        """The plans of all runs, with what lies beside them."""
+        return self.path.glob(f"{_PLAN}*")
+
+
+@dataclass(frozen=True)
+class JobLayout:
+    """The paths of one job folder. To ask for one creates nothing."""
+
+    path: Path
+
+    @property
+    def job(self) -> Path:
+        """Which job it is, and what it keeps."""
+        return self.path / "job.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that runs the job, which it names."""
+        return self.path / "lock"
+
+    @property
+    def epochs(self) -> Path:
+        """A line for each epoch that was computed."""
+        return self.path / "epochs.jsonl"
+
+    @property
+    def restarts(self) -> Path:
+        """A line for each time that the job was started again after a failure."""
+        return self.path / "restarts.jsonl"
+
+    @property
+    def rewind(self) -> Path:
+        """A way back that was decided and is not yet gone to its end."""
+        return self.path / "rewind.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        """What the engine keeps, in its own form."""
+        return self.path / "checkpoint"
+
+    @property
+    def sources(self) -> Path:
+        """What sources remember beside positions."""
+        return self.path / "sources"
+
+    @property
+    def origin(self) -> Path:
+        """The savepoint that the job was given when it started from a checkpoint of another."""
+        return self.path / "origin"
+
+    @property
+    def outbox(self) -> OutboxLayout:
+        """What waits to be published, and what the driver and the planner tell each other."""
+        return OutboxLayout(self.path / "outbox")
