@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeGuard, TypeVar, overload
 
 from headwater import aggregates
 from headwater.aggregates import Aggregate
@@ -71,6 +71,14 @@ class WindowAssigner:
     def describe(self) -> str:
         """The windows in a few words, for `env.describe()` and errors."""
         return type(self).__name__
+
+
+Kind = TypeVar("Kind", bound=WindowAssigner)
+
+
+def assigns_as(assigner: WindowAssigner, kind: type[Kind]) -> TypeGuard[Kind]:
+    """Whether an assigner gives the windows of its kind; one that overrides `assign` is asked for each row instead."""
+    return isinstance(assigner, kind) and type(assigner).assign is kind.assign
 
 
 class SlicedAssigner(WindowAssigner):

@@ -18,7 +18,7 @@ from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, declared, named
 from headwater.graph.nodes.joins import SUFFIX, JoinNode, join_settings, side_by_side
 from headwater.graph.windowed import Panes, Windowed, WindowedPair
-from headwater.windows.assigners import CountWindows, SlicedAssigner, WindowAssigner
+from headwater.windows.assigners import CountWindows, SlicedAssigner, WindowAssigner, assigns_as
 from headwater.windows.evictors import Evictor
 from headwater.windows.triggers import EventTimeTrigger, Trigger
 
@@ -211,7 +211,7 @@ class WindowNode(Node):
     def is_counted(self) -> bool:
         """Whether it is built-in aggregates over windows of a number of rows, and nothing else."""
         is_aggregated = self.aggregates is not None and self.process is None
-        return is_aggregated and self.is_plain and isinstance(self.assigner, CountWindows)
+        return is_aggregated and self.is_plain and assigns_as(self.assigner, CountWindows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +251,7 @@ class WindowJoinNode(JoinNode):
     def can_do(pair: WindowedPair) -> bool:
         """Whether windows are made of few slices and fire at their end, so that pairs can be made by columns."""
         is_plain = type(pair.firing(pair.step)) is EventTimeTrigger and pair.evictor is None
-        return is_plain and isinstance(pair.assigner, SlicedAssigner) and pair.assigner.has_few_slices
+        return is_plain and assigns_as(pair.assigner, SlicedAssigner) and pair.assigner.has_few_slices
 
     def kept(self) -> dict[str, Any]:
         return {**super().kept(), "windows": self.assigner.describe()}

@@ -15,7 +15,7 @@ from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.pieces import Runs
 from headwater.operators.window.schedule import slice_starts
 from headwater.operators.window.scope import Scope, scope_of
-from headwater.windows.assigners import EVENT, GLOBAL, Global, InProcessingTime, SlicedAssigner, Window
+from headwater.windows.assigners import EVENT, GLOBAL, Global, InProcessingTime, SlicedAssigner, Window, assigns_as
 
 
 @dataclass(frozen=True)
@@ -87,5 +87,5 @@ def assignment_of(node: WindowNode, step: str) -> Assignment | None:
     if node.aggregates is None or node.evictor is not None or node.process is not None:
         return None
     assigner = node.assigner.inner if isinstance(node.assigner, InProcessingTime) else node.assigner
-    is_by_time = isinstance(assigner, SlicedAssigner | Global)
+    is_by_time = assigns_as(assigner, SlicedAssigner) or assigns_as(assigner, Global)
     return Assignment(node, step) if is_by_time and node.trigger.takes_rows() else None

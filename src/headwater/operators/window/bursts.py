@@ -27,7 +27,7 @@ from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.stateless import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
-from headwater.windows.assigners import EVENT, InProcessingTime, Session, Window
+from headwater.windows.assigners import EVENT, InProcessingTime, Session, Window, assigns_as
 
 SessionsOf = Callable[[Any], list[Window]]
 """Gives the sessions of a key."""
@@ -205,6 +205,6 @@ def bursts_of(node: WindowNode, step: str, row: type[Row]) -> Bursts | None:
     if node.aggregates is None or node.evictor is not None or node.process is not None:
         return None
     session = node.assigner.inner if isinstance(node.assigner, InProcessingTime) else node.assigner
-    if not isinstance(session, Session) or not (node.trigger.takes_rows() and node.trigger.waits_for_time):
+    if not assigns_as(session, Session) or not (node.trigger.takes_rows() and node.trigger.waits_for_time):
         return None
     return Bursts(node, step, row, session)

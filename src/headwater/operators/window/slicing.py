@@ -14,7 +14,7 @@ from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Grouped, group
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.schedule import slice_starts
-from headwater.windows.assigners import SlicedAssigner, Sliding, WindowAssigner
+from headwater.windows.assigners import SlicedAssigner, Sliding, WindowAssigner, assigns_as
 from headwater.windows.triggers import EventTimeTrigger
 
 _ROWS = "@rows"
@@ -25,7 +25,7 @@ _SAMPLE_ROWS, _PAYS = 4096, 4
 
 def is_sliced(node: WindowNode) -> bool:
     """Whether a window step can be computed by slices, which do not keep the order of arrival among each other."""
-    if not isinstance(node.assigner, SlicedAssigner) or node.aggregates is None:
+    if not assigns_as(node.assigner, SlicedAssigner) or node.aggregates is None:
         return False
     return (
         node.assigner.has_few_slices

@@ -1,4 +1,4 @@
-"""The verdict on a connector, and what is asked of sources and sinks alike."""
+"""The verdict on what users wrote, and what is asked of sources and sinks alike."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from typing import TypeVar
 
 from headwater.connectors.contract import Sink, Source
 
-Connector = TypeVar("Connector", bound=Source | Sink)
+Shipped = TypeVar("Shipped")
 
 
 class NotConforming(AssertionError):
-    """A connector that breaks its contract: which rule, and what it did instead."""
+    """A connector, trigger or window assigner that breaks its contract: which rule, and what it did instead."""
+
+    rule = ""
+    """The rule that was broken."""
 
     @classmethod
-    def of(cls, connector: Source | Sink, rule: str, found: object) -> NotConforming:
-        return cls(f"{type(connector).__name__}: {rule}; {found}")
+    def of(cls, subject: object, rule: str, found: object) -> NotConforming:
+        error = cls(f"{type(subject).__name__}: {rule}; {found}")
+        error.rule = rule
+        return error
 
 
-def require(connector: Source | Sink, rule: str, found: object, *, holds: bool) -> None:
-    """Refuse a connector for which a rule does not hold."""
+def require(subject: object, rule: str, found: object, *, holds: bool) -> None:
+    """Refuse what a rule does not hold for."""
     if not holds:
-        raise NotConforming.of(connector, rule, found)
+        raise NotConforming.of(subject, rule, found)
 
 
 def check_words(connector: Source | Sink, secrets: Sequence[str]) -> None:
@@ -34,10 +39,10 @@ def check_words(connector: Source | Sink, secrets: Sequence[str]) -> None:
         require(connector, f"{where} shows no secret", f"secret number {told} is in it", holds=not told)
 
 
-def as_shipped(connector: Connector) -> Connector:
-    """The connector as another process gets it: what `__getstate__` leaves out is not there."""
+def as_shipped(subject: Shipped) -> Shipped:
+    """What another process gets: what `__getstate__` leaves out is not there."""
     try:
-        return copy.deepcopy(connector)
+        return copy.deepcopy(subject)
     except TypeError as error:
         rule = "it travels to other processes; leave open handles out in __getstate__"
-        raise NotConforming.of(connector, rule, error) from error
+        raise NotConforming.of(subject, rule, error) from error
