@@ -20,7 +20,7 @@ from headwater.connectors.memory import RowsSource
 from headwater.data.batch import Batch, timestamp_array
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
-from headwater.plan.levels import plan_job
+from headwater.plan.plan import plan_job
 from headwater.state import changelog
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet
@@ -76,8 +76,27 @@ def test_a_rich_graph_describes_itself() -> None:
     matches_golden("describe.txt", rich_graph().describe())
 
 
-def test_a_rich_graph_explains_its_levels() -> None:
-    matches_golden("explain.txt", rich_graph().explain())
+def chosen_graph() -> hw.Environment:
+    """A job for which every rule of planning has something to choose."""
+    env = hw.Environment("chosen", engine="local", state_backend="disk", checkpointing="at_least_once")
+    web = env.from_rows([], EVENTS, hw.Watermarks.monotonous("at"), name="web")
+    shop = env.from_rows([], EVENTS, hw.Watermarks.monotonous("at"), name="shop")
+    keyed, late = web.key_by("user"), hw.OutputTag("late", "user string")
+    tumbling, total = hw.tumbling("10 s"), hw.sum("amount")
+    keyed.agg(total=total).sink(hw.connectors.memory(), name="totals")
+    keyed.window(tumbling).agg(total=total).with_uid("slices").sink(hw.connectors.memory())
+    keyed.window(tumbling).late_to(late).agg(total=total).with_uid("slices-late").sink(hw.connectors.memory())
+    keyed.window(hw.count(10)).agg(total=total).with_uid("count").sink(hw.connectors.memory())
+    keyed.window(tumbling).reduce(max).with_uid("elements").sink(hw.connectors.memory())
+    pairs = web.join(shop).where("user").equal_to("user").window(tumbling)
+    pairs.apply().with_uid("pairs").sink(hw.connectors.memory())
+    pairs.evict(hw.evictors.count(3)).apply().with_uid("pairs-evicted").sink(hw.connectors.memory())
+    web.rebalance().union(shop).where("amount > 0").with_uid("both").sink(hw.connectors.memory())
+    return env
+
+
+def test_graphs_explain_their_levels_and_what_was_chosen_for_each_step() -> None:
+    matches_golden("explain.txt", f"{rich_graph().explain()}\n\n{chosen_graph().explain()}")
 
 
 class Feed(RowsSource):

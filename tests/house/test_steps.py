@@ -11,15 +11,18 @@ import pytest
 from tests.transcripts.test_transcripts import CONTENTS, PROGRAMS
 
 import headwater.operators
+from headwater.connectors.memory import MemorySink
 from headwater.data.schema import Schema
-from headwater.graph.graph import Graph
 from headwater.graph.nodes import Node
 from headwater.operators import registry
 from headwater.operators.pass_on import PassOperator
+from headwater.plan.plan import JobPlan
 from headwater.streams.environment import Environment
 
 HANDLED_BY_TASKS = {"source", "sink"}
 """The ends of a job: they have no operator, tasks read and write for them."""
+STATEFUL = {name.partition(" ")[0] for name in registry.STATEFUL}
+"""The operations of steps that keep something, in whatever way they are computed."""
 
 
 def kinds(cls: type[Node] = Node) -> Iterator[type[Node]]:
@@ -39,47 +42,48 @@ def operators() -> set[type]:
     return {cls for cls in found if not cls.__subclasses__() and not getattr(cls, "_is_protocol", False)}
 
 
-def graph_of(transcript: str) -> Graph:
-    """The graph of a transcript's program."""
+def plan_of(transcript: str) -> JobPlan:
+    """The plan of a transcript's program."""
     schema = CONTENTS[transcript]["schema"]
     schemas = schema if isinstance(schema, dict) else {"only": schema}
     env = Environment("steps", engine="local")
-    PROGRAMS[CONTENTS[transcript]["program"]](
-        *(env.from_rows([], Schema.of(one), name=name) for name, one in schemas.items())
-    )
-    return env.graph
+    streams = (env.from_rows([], Schema.of(one), name=name) for name, one in schemas.items())
+    for name, stream in PROGRAMS[CONTENTS[transcript]["program"]](*streams).items():
+        stream.sink(MemorySink(), name=f"@{name}")
+    return env.plan()
 
 
 @pytest.fixture(scope="module")
-def graphs() -> list[Graph]:
-    return [graph_of(transcript) for transcript in CONTENTS]
+def plans() -> list[JobPlan]:
+    return [plan_of(transcript) for transcript in CONTENTS]
 
 
 def test_every_node_has_an_operator_and_every_operation_a_node() -> None:
     named = [cls.operation for cls in kinds()]
     assert len(named) == len(set(named))
-    assert set(named) - HANDLED_BY_TASKS == set(registry.STATEFUL) | set(registry.STATELESS)
+    assert set(named) - HANDLED_BY_TASKS == STATEFUL | set(registry.STATELESS)
 
 
 def test_a_node_that_keeps_something_has_an_operator_that_does() -> None:
-    assert {cls.operation for cls in kinds() if cls.is_stateful} == set(registry.STATEFUL)
+    assert {cls.operation for cls in kinds() if cls.is_stateful} == STATEFUL
 
 
-def test_every_node_is_in_a_transcript(graphs: list[Graph]) -> None:
-    used = {node.operation for graph in graphs for node in graph}
-    assert {cls.operation for cls in kinds()} - {"sink"} - used == set()
+def test_every_node_is_in_a_transcript(plans: list[JobPlan]) -> None:
+    used = {node.operation for plan in plans for node in plan.graph}
+    assert {cls.operation for cls in kinds()} - used == set()
 
 
-def test_every_operator_is_in_a_transcript(graphs: list[Graph]) -> None:
-    run = {type(operator) for graph in graphs for node in graph for operator in operators_of(graph, node)}
+def test_every_operator_is_in_a_transcript(plans: list[JobPlan]) -> None:
+    run = {type(operator) for plan in plans for node in plan.graph for operator in operators_of(plan, node)}
     assert operators() - run == set()
 
 
-def operators_of(graph: Graph, node: Node) -> Iterator[object]:
+def operators_of(plan: JobPlan, node: Node) -> Iterator[object]:
     """What runs a node; before a stateless one that rows move to stands an operator that only passes them on."""
-    if node.operation in registry.STATEFUL:
-        yield registry.operator_for(node, "step", graph.input_schemas(node))
+    graph, chosen = plan.graph, plan.of(node)
+    if node.is_stateful:
+        yield registry.operator_for(node, "step", graph.input_schemas(node), way=chosen.way)
     elif node.operation in registry.STATELESS:
         yield registry.stateless_operator(node, "step", graph.input_schema(node))
-        if any(edge.exchange.moves for edge in node.inputs):
+        if chosen.level is not None:
             yield PassOperator()

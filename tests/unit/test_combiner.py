@@ -58,9 +58,7 @@ def test_combining_is_left_when_it_would_not_pay():
     rows = [{"k": str(i), "v": i, "ts": i} for i in range(100)]
     step = env.source(hw.testing.TimedRows([[(0, r) for r in rows]], SCHEMA), SCHEMA, hw.Watermarks.monotonous("ts"))
     windowed = step.key_by("k").window(hw.tumbling("1 s")).agg(n=hw.count())
-    node = env.graph.node(windowed._flow.origin)
-    combiner = slicing.combiner_of(node, "agg")
-    assert combiner is not None
+    combiner = slicing.WindowCombiner(env.graph.node(windowed._flow.origin), "agg")
 
     def batch(keys):
         table = encode_rows([(k, 1, 1) for k in keys], hw.Schema.of(SCHEMA).arrow, "test")

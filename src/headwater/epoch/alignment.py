@@ -14,7 +14,7 @@ from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch.notes import EpochNote
 from headwater.epoch.offset import BySplit
 from headwater.job.layout import OutboxLayout
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 
 Marks = dict[str, dict[str, int]]
 """Per source uid and split: its watermark in ms."""

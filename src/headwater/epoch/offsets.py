@@ -15,7 +15,7 @@ from headwater.epoch.alignment import Marks, Stand, held_back, merged
 from headwater.epoch.backpressure import Unaligned, next_pace
 from headwater.epoch.offset import Offset
 from headwater.graph.nodes import SourceNode
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
 from headwater.task.payload import EpochFacts
 

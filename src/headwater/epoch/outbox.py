@@ -20,7 +20,7 @@ from headwater.epoch.manifest import Manifest, Published
 from headwater.epoch.steps import EpochStep, OnStep
 from headwater.errors import HeadwaterError, PublishError
 from headwater.job.layout import OutboxLayout
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 
 
 def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str, list[Batch]]) -> list[Staged]:

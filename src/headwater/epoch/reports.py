@@ -9,7 +9,7 @@ from typing import Any, Self
 from headwater.connectors.contract import Staged
 from headwater.epoch.alignment import Marks
 from headwater.epoch.offset import BySplit
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.state.changelog import Written, sizes
 from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome

@@ -12,7 +12,7 @@ from headwater.epoch.offsets import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.job.state_view import StateView
 from headwater.job.status import JobStatus
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.steps import OnSavepointStep, ignore_savepoint_steps
@@ -34,8 +34,6 @@ class Settings:
     bounded: bool
     unaligned_ms: int | None = None
     """How long a step may work on rows in an unaligned epoch; None for a job whose epochs are aligned."""
-    publishes_early: bool = False
-    """Whether sinks get an epoch before it is committed, and so perhaps again: the job is at-least-once."""
     on_step: OnStep = ignore_steps
     on_savepoint_step: OnSavepointStep = ignore_savepoint_steps
     clock: Clock = wall_clock

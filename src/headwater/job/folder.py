@@ -9,7 +9,7 @@ from headwater.errors import JobError
 from headwater.job import lock
 from headwater.job.identity import JobIdentity, differences, shape_of
 from headwater.job.layout import JobLayout
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headwater.data.rows import decode, encode
 from headwater.errors import StateError
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import shown
 from headwater.task.host import LevelHost

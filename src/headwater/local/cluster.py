@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from headwater.epoch.offset import Offset
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin, begin
 from headwater.state import changelog
 from headwater.task import garbage_collection

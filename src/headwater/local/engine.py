@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headwater.job.engine import Settings
 from headwater.local.job import LocalJob
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 
 
 class LocalEngine:

@@ -31,7 +31,7 @@ from headwater.job.engine import Settings
 from headwater.job.state_view import StateView, level_of_state, view_of
 from headwater.job.supervised import SupervisedJob
 from headwater.local.cluster import CommittedEpoch, LocalCluster
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.remembered import begin_sources
@@ -174,7 +174,7 @@ class LocalJob(SupervisedJob):
             Manifest.of(facts.epoch, files, end=end.end, positions=end.positions, now_ms=facts.now_ms)
         )
         on_step(EpochStep.MANIFEST, facts.epoch)
-        if self._settings.publishes_early:
+        if self._plan.publishes_early:
             self._hand_over(facts.epoch)
         with self._committed:
             self._cluster.commit()
@@ -182,7 +182,7 @@ class LocalJob(SupervisedJob):
             with self._lock:
                 self._status = replace(self._status.after(facts.epoch, reports), positions=end.positions)
             on_step(EpochStep.COMMITTED, facts.epoch)
-            if not self._settings.publishes_early:
+            if not self._plan.publishes_early:
                 self._hand_over(facts.epoch)
             tell_sources(plan, self._outbox.close(facts.epoch).positions)
             if not self._backlog and self._wants_aligned.is_set():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from headwater.data.schema import Schema
 from headwater.graph.nodes import Node, WindowNode
+from headwater.graph.nodes.windows import BY_COUNT, BY_ELEMENT, BY_SLICES
 from headwater.operators.broadcast_process import BroadcastProcessOperator
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
@@ -26,27 +27,28 @@ from headwater.operators.stateless import (
     ProcessOperator,
     QueryOperator,
 )
-from headwater.operators.window import window_operator
-from headwater.operators.window.slicing import combiner_of
+from headwater.operators.window.counted import CountWindowOperator
+from headwater.operators.window.operator import WindowOperator
+from headwater.operators.window.sliced import SlicedWindowOperator
+from headwater.operators.window.slicing import WindowCombiner
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY
 
-ON_A_BACKEND: dict[str, Callable[..., Operator]] = {
+STATEFUL: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
-    "keyed_process": KeyedProcessOperator,
-    "running": RunningOperator,
-}
-"""Steps whose state lives where the job's backend keeps it."""
-IN_MEMORY: dict[str, Callable[..., Operator]] = {
     "interval_join": IntervalJoinOperator,
+    "keyed_process": KeyedProcessOperator,
     "regular_join": RegularJoinOperator,
+    "running": RunningOperator,
     "stateful_process": StatefulProcessOperator,
     "temporal_join": TemporalJoinOperator,
-    "window": window_operator,
-    "window_join": WindowJoinOperator,
+    f"window {BY_COUNT}": CountWindowOperator,
+    f"window {BY_ELEMENT}": WindowOperator,
+    f"window {BY_SLICES}": SlicedWindowOperator,
+    f"window_join {BY_SLICES}": WindowJoinOperator,
 }
-STATEFUL = ON_A_BACKEND | IN_MEMORY
+"""By operation, and where there are several ways to compute it, by that."""
 STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "map": MapOperator,
     "flat_map": FlatMapOperator,
@@ -60,17 +62,19 @@ STATELESS: dict[str, Callable[..., StatelessOperator]] = {
 }
 
 
-def combiner_for(node: Node, step: str) -> Combiner | None:
-    """What combines rows on their way to a step, if anything does."""
-    return combiner_of(node, step) if isinstance(node, WindowNode) else None
+def combiner_for(node: Node, step: str) -> Combiner:
+    """What combines rows on their way to a step for which that was chosen."""
+    assert isinstance(node, WindowNode)
+    return WindowCombiner(node, step)
 
 
-def operator_for(node: Node, step: str, inputs: Sequence[Schema], backend: StateBackend = MEMORY) -> Operator:
+def operator_for(
+    node: Node, step: str, inputs: Sequence[Schema], *, way: str | None = None, backend: StateBackend = MEMORY
+) -> Operator:
     """The operator of a stateful step on one subtask; it is given the row class of each of its inputs."""
+    make = STATEFUL[node.operation if way is None else f"{node.operation} {way}"]
     rows = [schema.row for schema in inputs]
-    if node.operation in ON_A_BACKEND:
-        return ON_A_BACKEND[node.operation](node, step, *rows, backend=backend)
-    return IN_MEMORY[node.operation](node, step, *rows)
+    return make(node, step, *rows, backend=backend) if node.uses_backend else make(node, step, *rows)
 
 
 def stateless_operator(node: Node, step: str, input_schema: Schema) -> StatelessOperator:

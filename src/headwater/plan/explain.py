@@ -1,16 +1,17 @@
-"""A plan as text: the levels, what enters them, and what is fused behind."""
+"""A plan as text: the levels, what enters them, what is fused behind, and what was chosen for each step."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headwater.graph.nodes import Node
-from headwater.plan.levels import MEMORY, JobPlan
+from headwater.plan.choices import IN_MEMORY
+from headwater.plan.plan import JobPlan
 
 
 def explain(plan: JobPlan) -> str:
-    """One block per level: entries with their state, and below each the steps fused into it."""
+    """One block per level: entries with their state and how they run, and below each the steps fused into it."""
     lines = [f"job {plan.graph.name}: {plan.depth} level(s), parallelism {plan.parallelism}, {plan.groups} key groups"]
-    if plan.state_backend != MEMORY:
-        lines.append(f"state of keyed steps: {plan.state_backend}")
     lines.append("level 0: sources")
     for source in plan.sources():
         _explain_from(plan, source, lines)
@@ -22,14 +23,13 @@ def explain(plan: JobPlan) -> str:
 
 
 def _explain_from(plan: JobPlan, node: Node, lines: list[str]) -> None:
-    graph = plan.graph
     moved = sorted({edge.exchange.describe() for edge in node.inputs if edge.exchange.moves})
     states = [f"{s.name}: {s.kind}" for s in getattr(node, "states", ())]
     states += [f"{s.name}: broadcast" for s in getattr(node, "broadcast_states", ())]
-    line = f"  {node.operation} {graph.uid(node)}"
+    line = f"  {node.operation} {plan.graph.uid(node)}"
     line += f" by {', '.join(moved)}" if moved else ""
     line += f" keeps {', '.join(states)}" if states else ""
-    lines.append(line)
+    lines.append(line + _chosen(plan, node))
     _explain_consumers(plan, node, lines, "    ")
 
 
@@ -38,8 +38,25 @@ def _explain_consumers(plan: JobPlan, node: Node, lines: list[str], indent: str)
     for consumer, edge in graph.consumers(node):
         tag = f"[{edge.tag}] " if edge.tag else ""
         if edge.exchange.moves:
-            level = plan.level_of_entry[consumer.id]
+            level = plan.of(consumer).level
             lines.append(f"{indent}-> {tag}{edge.exchange.describe()} to {graph.uid(consumer)} (level {level})")
         else:
-            lines.append(f"{indent}-> {tag}{consumer.operation} {graph.uid(consumer)}")
+            lines.append(f"{indent}-> {tag}{consumer.operation} {graph.uid(consumer)}{_chosen(plan, consumer)}")
             _explain_consumers(plan, consumer, lines, indent + "  ")
+
+
+def _chosen(plan: JobPlan, node: Node) -> str:
+    words = list(_words(plan, node))
+    return f"; {', '.join(words)}" if words else ""
+
+
+def _words(plan: JobPlan, node: Node) -> Iterator[str]:
+    chosen = plan.of(node)
+    if chosen.way is not None:
+        yield f"computed {chosen.way}"
+    if chosen.is_combined:
+        yield "rows combined on the way"
+    if chosen.state is not None:
+        yield "state in memory" if chosen.state == IN_MEMORY else f"state on {chosen.state}"
+    if chosen.published is not None:
+        yield f"published {chosen.published}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.state import changelog
 from headwater.state.spread import Subtasks
 from headwater.task.host import LevelHost

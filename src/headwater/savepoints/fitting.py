@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf
 from headwater.savepoints.errors import Impossible, SavepointError
 from headwater.savepoints.evolution import Evolution

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headwater.connectors.contract import FOR_EVER_MS
 from headwater.epoch.offset import BySplit, Offset
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf, deal
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import RememberedFile, SavedFile, Savepoint, as_puts

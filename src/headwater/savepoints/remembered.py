@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headwater.durable import sync_folder
 from headwater.epoch.offset import BySplit
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import RememberedFile, Savepoint, folder_name
 from headwater.savepoints.origin import Origin

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.errors import ChangelogError
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf, deal
 from headwater.state import changelog
 from headwater.task.host import LevelHost

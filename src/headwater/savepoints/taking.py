@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.epoch.offset import Offset
 from headwater.graph.describe import describe
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import (
     Description,

@@ -33,7 +33,7 @@ from headwater.job.folder import JobFolder
 from headwater.job.reading import JobReader, read_reasons
 from headwater.job.state_view import StateView, level_of_state, view_of
 from headwater.job.supervised import SupervisedJob
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.origin import Origin
@@ -228,7 +228,7 @@ class SparkJob(SupervisedJob):
         on_step(EpochStep.MANIFEST, epoch)
         self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
         self._replay = self._replay.after(epoch, self._folder.layout.outbox)
-        if self._settings.publishes_early and epoch > self._outbox.published:
+        if self._plan.publishes_early and epoch > self._outbox.published:
             with marked():
                 self._hand_over(epoch)
         with self._lock:
@@ -317,7 +317,7 @@ class SparkJob(SupervisedJob):
             if epoch not in self._commits:
                 return
             self._settings.on_step(EpochStep.COMMITTED, epoch)
-            if not self._settings.publishes_early:
+            if not self._plan.publishes_early:
                 self._hand_over(epoch)
             tell_sources(self._plan, self._outbox.close(epoch).positions)
             with self._published:

@@ -12,7 +12,7 @@ from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.folder import JobFolder
 from headwater.job.identity import differences, shape_of
 from headwater.job.reading import JobReader
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.savepoints.files import DESCRIPTION, Savepoint
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.renaming import Renaming

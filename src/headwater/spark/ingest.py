@@ -23,7 +23,7 @@ from headwater.connectors.batches import Batches
 from headwater.connectors.dataframes import DataFrameSource, query_folder
 from headwater.errors import HeadwaterError, SourceError
 from headwater.job.engine import Settings
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.spark.failures import found_in
 from headwater.spark.session import location
 

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.job.folder import JobFolder
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
 from headwater.task.closing import close_all
 from headwater.task.host import LevelHost

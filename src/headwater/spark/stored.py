@@ -20,7 +20,7 @@ from headwater.epoch.offset import Offset
 from headwater.errors import ChangelogError, JobError
 from headwater.job.checkpoints.listing import Checkpoints
 from headwater.job.reading import JobReader
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.taking import Part, write_part
 from headwater.spark.failures import found_in, marked, reason_in

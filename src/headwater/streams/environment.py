@@ -22,8 +22,9 @@ from headwater.graph.nodes import SinkNode, SourceNode
 from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.engine import Engine, Job, Settings
 from headwater.local.engine import LocalEngine
+from headwater.plan.choices import IN_MEMORY
 from headwater.plan.explain import explain
-from headwater.plan.levels import MEMORY, JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.fitting import Program, fit, require
@@ -60,7 +61,7 @@ class Environment:
         restart: RestartStrategy | None = None,
         checkpointing: str = "exactly_once",
         unaligned: bool | Duration = False,
-        state_backend: str = MEMORY,
+        state_backend: str = IN_MEMORY,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
@@ -267,7 +268,13 @@ class Environment:
         return self._plan(self.graph)
 
     def _plan(self, graph: Graph) -> JobPlan:
-        return plan_job(graph, self._parallelism, self._key_groups, self._state_backend)
+        return plan_job(
+            graph,
+            self._parallelism,
+            self._key_groups,
+            self._state_backend,
+            publishes_early=self._publishes_early,
+        )
 
     def _origin(
         self, path: str | os.PathLike[str] | None, renamed: Mapping[str, str] | None, *, allow_dropped_state: bool
@@ -311,7 +318,6 @@ class Environment:
             max_rows_per_epoch=self._max_rows,
             bounded=bounded,
             unaligned_ms=self._unaligned_ms,
-            publishes_early=self._publishes_early,
             on_step=on_step,
             clock=clock,
             restart=self._restart,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from headwater.errors import GraphError
-from headwater.plan.levels import DISK, MEMORY
+from headwater.plan.choices import IN_MEMORY, ON_DISK
 
 
 def check_state_backend(name: str) -> None:
     """Refuse a backend that there is not, and one whose library is not installed."""
-    if name not in (MEMORY, DISK):
+    if name not in (IN_MEMORY, ON_DISK):
         raise GraphError.bad_argument(
-            "environment", f"keeps state in {MEMORY!r} or on {DISK!r}", name, "choose one of them as state_backend"
+            "environment",
+            f"keeps state in {IN_MEMORY!r} or on {ON_DISK!r}",
+            name,
+            "choose one of them as state_backend",
         )
-    if name == DISK and find_spec("rocksdict") is None:
+    if name == ON_DISK and find_spec("rocksdict") is None:
         raise GraphError.bad_argument(
             "environment",
             "keeps state on disk with rocksdict, which is not installed",

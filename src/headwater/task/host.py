@@ -18,7 +18,8 @@ from headwater.graph.nodes import Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
 from headwater.operators.pass_on import PassOperator
 from headwater.operators.registry import operator_for
-from headwater.plan.levels import DISK, JobPlan
+from headwater.plan.choices import ON_DISK
+from headwater.plan.plan import JobPlan
 from headwater.state import changelog
 from headwater.state.backend import StateBackend
 from headwater.state.disk import DiskBackend
@@ -151,13 +152,15 @@ class _Entry:
     def __init__(self, plan: JobPlan, node: Node, subtask: int, stopwatch: Stopwatch, local_dir: Path | None) -> None:
         self.node = node
         self.uid = plan.graph.uid(node)
-        self._backend: StateBackend = DiskBackend(self.uid, local_dir) if plan.state_backend == DISK else MEMORY
+        chosen = plan.of(node)
+        self._backend: StateBackend = DiskBackend(self.uid, local_dir) if chosen.state == ON_DISK else MEMORY
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
         self._in_flight, self._stopwatch = InFlight(self.uid), stopwatch
         self.operator: Operator
         if node.is_stateful:
-            self.operator = operator_for(node, self.uid, plan.graph.input_schemas(node), self._backend)
+            inputs = plan.graph.input_schemas(node)
+            self.operator = operator_for(node, self.uid, inputs, way=chosen.way, backend=self._backend)
             self._outlet = Outlet.behind(plan, node)
         else:
             self.operator = PassOperator()

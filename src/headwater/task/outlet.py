@@ -12,7 +12,7 @@ from headwater.graph.edges import LEFT, Exchange
 from headwater.graph.nodes import Node
 from headwater.operators.contract import Combiner, HoldsOpen, StatelessOperator, TakesTime
 from headwater.operators.registry import combiner_for, stateless_operator
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.task.closing import close_all
 from headwater.task.payload import MAX_PAYLOAD_BYTES, EpochFacts, Payload, encode_payload
 from headwater.task.routing import route, with_key
@@ -174,9 +174,10 @@ def _branch_behind(plan: JobPlan, node: Node) -> _Branch:
     for consumer, edge in plan.graph.consumers(node):
         schema = plan.graph.edge_schema(edge)
         if edge.exchange.moves:
-            level = plan.level_of_entry[consumer.id]
-            uid = plan.graph.uid(consumer)
-            port = Port(consumer.id, level, edge.exchange, schema, uid, combiner_for(consumer, uid), edge.side)
+            chosen, uid = plan.of(consumer), plan.graph.uid(consumer)
+            assert chosen.level is not None
+            combiner = combiner_for(consumer, uid) if chosen.is_combined else None
+            port = Port(consumer.id, chosen.level, edge.exchange, schema, uid, combiner, edge.side)
             branch.ports.setdefault(edge.tag, []).append(port)
         else:
             _attach(plan, branch, edge.tag, consumer, schema)

@@ -10,7 +10,7 @@ from headwater.clock.event_time import timestamps_of
 from headwater.connectors.contract import DEAD_LETTERS, DeadLetters
 from headwater.data.batch import MAX_TIMESTAMP, Batch, no_timestamps
 from headwater.graph.nodes import SourceNode
-from headwater.plan.levels import JobPlan
+from headwater.plan.plan import JobPlan
 from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome
 from headwater.task.outlet import Outlet, Routed

@@ -18,7 +18,8 @@ from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
 from headwater.local.cluster import LocalCluster
 from headwater.operators.stateless import rows_of
-from headwater.plan.levels import MEMORY, plan_job
+from headwater.plan.choices import IN_MEMORY
+from headwater.plan.plan import plan_job
 from headwater.savepoints.rescale import Place, rescale
 from headwater.state.changelog import Head, catch_up
 from headwater.state.keys import DEFAULT_KEY_GROUPS
@@ -56,7 +57,7 @@ class Harness:
     [Row(n=1)]
     """
 
-    def __init__(self, build: Build, schema: Inputs, *, parallelism: int = 1, state_backend: str = MEMORY) -> None:
+    def __init__(self, build: Build, schema: Inputs, *, parallelism: int = 1, state_backend: str = IN_MEMORY) -> None:
         given = schema if isinstance(schema, Mapping) else {_INPUT: schema}
         self._schemas = {name: Schema.of(one) for name, one in given.items()}
         env = Environment("harness", engine="local", parallelism=parallelism, state_backend=state_backend)
@@ -156,7 +157,7 @@ class Harness:
         snapshot: bytes,
         *,
         parallelism: int = 1,
-        state_backend: str = MEMORY,
+        state_backend: str = IN_MEMORY,
     ) -> Harness:
         """A harness of the same program that goes on from a snapshot, also from one of another parallelism or backend."""
         content = json.loads(snapshot)

@@ -32,7 +32,7 @@ from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.functions import Context, ProcessFunction
-from headwater.plan.levels import MEMORY
+from headwater.plan.choices import IN_MEMORY
 from headwater.state.changelog import catch_up
 from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
@@ -109,7 +109,7 @@ def run_on_harness(
     *,
     slicing: str = "one row",
     crash: str = "never",
-    state_backend: str = MEMORY,
+    state_backend: str = IN_MEMORY,
 ) -> None:
     """Play a transcript by hand and compare at every expect."""
     with _Player(transcript, program, state_backend) as player:
@@ -144,7 +144,7 @@ def run_on_engine(
     slicing: str = "all at once",
     parallelism: int | None = None,
     spark: Any = None,
-    state_backend: str = MEMORY,
+    state_backend: str = IN_MEMORY,
 ) -> None:
     """Play a transcript as one bounded run of an engine, an epoch a slice, and compare all that came out."""
     epochs = _epochs(transcript, SLICINGS[slicing])

@@ -12,7 +12,7 @@ import headwater as hw
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch import offsets
 from headwater.epoch.alignment import Marks, MarksFile, Stand, held_back
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.task.split import SplitHost
 from headwater.testing import TimedRows
 

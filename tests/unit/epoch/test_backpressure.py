@@ -12,7 +12,7 @@ from headwater.epoch import offsets
 from headwater.epoch.backpressure import BacklogFile, Unaligned, next_pace
 from headwater.epoch.offset import Offset, Pace
 from headwater.epoch.reports import TaskReport, backlog_of
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.task.counters import StepCounters
 from headwater.task.inflight import FIRST_BUDGET
 from headwater.testing import TimedRows

@@ -4,7 +4,7 @@ import headwater as hw
 from headwater.connectors.memory import RowsSource
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch import offsets
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.task.payload import EpochFacts, decode_payload
 from headwater.task.split import SplitHost
 

@@ -15,7 +15,7 @@ from headwater.data.batch import Batch
 from headwater.epoch.manifest import Manifest
 from headwater.epoch.outbox import Outbox, stage
 from headwater.epoch.steps import EpochStep, ignore_steps
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 
 
 def manifest(epoch: int, files: Iterable[Staged] = ()) -> Manifest:

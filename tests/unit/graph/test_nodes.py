@@ -47,7 +47,7 @@ from headwater.graph.nodes.core import NOWHERE
 from headwater.graph.nodes.process import process_node
 from headwater.graph.windowed import Panes, Windowed, WindowedPair
 from headwater.local.cluster import LocalCluster
-from headwater.plan.levels import plan_job
+from headwater.plan.plan import plan_job
 
 ROWS = Schema.of("k string, n bigint, at bigint")
 TENS = hw.tumbling("10 ms")

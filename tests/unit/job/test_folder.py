@@ -11,7 +11,7 @@ import pytest
 
 import headwater as hw
 from headwater.job.folder import JobFolder
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 
 
 class Count(hw.KeyedProcessFunction):

@@ -17,7 +17,7 @@ from headwater.job.identity import JobIdentity
 from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner
 from headwater.job.reading import JobReader
-from headwater.plan.levels import plan_job
+from headwater.plan.plan import plan_job
 
 SHAPE = {"parallelism": 3, "key groups": 128, "sources": ["rows"], "steps": {"a": {"level": 1}, "b": {"level": 2}}}
 HOLD = (

@@ -9,7 +9,7 @@ import headwater as hw
 from headwater.connectors.memory import MemorySink
 from headwater.epoch import offsets
 from headwater.epoch.offset import Offset
-from headwater.plan.levels import plan_job
+from headwater.plan.plan import plan_job
 from headwater.testing import TimedRows
 
 SCHEMA = "k string, ts long"

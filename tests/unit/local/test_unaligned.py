@@ -19,7 +19,7 @@ from headwater.epoch.offsets import facts_of, first_offset, next_offset
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.job.engine import Settings
 from headwater.local.job import LocalJob
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.restart import RestartStrategy
 from headwater.task import inflight
 from headwater.testing import TimedRows

@@ -17,7 +17,7 @@ from headwater.job.identity import shape_of
 from headwater.operators.contract import StepTime
 from headwater.operators.registry import operator_for
 from headwater.operators.stateful_process import StatefulProcessOperator
-from headwater.plan.levels import plan_job
+from headwater.plan.plan import plan_job
 from headwater.testing import Harness
 
 SCHEMA = Schema.of("n long")

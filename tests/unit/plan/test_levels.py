@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.streams.stream import Stream
 
 SCHEMA = "k string, n long"

@@ -15,7 +15,7 @@ from tests.oracle import window_cases, window_program
 from tests.unit.task.test_replay import OUT, SCHEMA, SIDE, Epoch, Follower, Interpreter, epochs
 
 import headwater as hw
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.savepoints.rescale import Place, rescale
 from headwater.state import changelog
 from headwater.state.keys import key_groups, subtasks_of

@@ -8,7 +8,7 @@ import pytest
 import headwater as hw
 from headwater.graph.describe import describe
 from headwater.plan.explain import explain
-from headwater.plan.levels import plan_job
+from headwater.plan.plan import plan_job
 
 RULES = hw.MapState("rules", "string", "bigint")
 OUT = "k string, n long"

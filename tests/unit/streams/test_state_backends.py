@@ -33,15 +33,19 @@ def test_a_missing_library_is_told_when_the_job_is_put_together(monkeypatch: pyt
     hw.Environment("job", state_backend="memory")
 
 
-def test_explain_names_the_backend_when_it_is_not_memory() -> None:
-    def explained(**settings: Any) -> list[str]:
+def test_explain_names_where_the_state_of_each_step_is() -> None:
+    def explained(**settings: Any) -> str:
         env = hw.Environment("job", engine="local", **settings)
-        build(env.from_rows([], "k string")).sink(hw.connectors.memory())
-        return env.explain().splitlines()
+        counted = build(env.from_rows([], "k string"))
+        counted.sink(hw.connectors.memory())
+        counted.key_by("k").window(hw.count(2)).agg(m=hw.count()).sink(hw.connectors.memory())
+        return env.explain()
 
-    plain = explained()
-    assert explained(state_backend="memory") == plain
-    assert explained(state_backend="disk") == [plain[0], "state of keyed steps: disk", *plain[1:]]
+    assert explained() == explained(state_backend="memory")
+    for where in ("memory", "disk"):
+        text = explained(state_backend=where)
+        assert f"seen: value; state {'in' if where == 'memory' else 'on'} {where}\n" in text
+        assert "window window_agg by key_by(k); computed by count, state in memory\n" in text
 
 
 @pytest.mark.parametrize(("before", "after"), [("memory", "disk"), ("disk", "memory")])

@@ -14,7 +14,7 @@ import headwater as hw
 from headwater.data.batch import Batch, timestamp_array
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog
 from headwater.task.host import LevelHost, Outcome
 from headwater.task.outlet import Outlet

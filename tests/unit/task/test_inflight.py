@@ -18,7 +18,7 @@ from tests.unit.task.test_replay import Epoch, epochs, payloads_of, plan_of, sho
 import headwater as hw
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_array
 from headwater.data.rows import encode_rows
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.savepoints.rescale import rescale
 from headwater.state import changelog
 from headwater.task import inflight

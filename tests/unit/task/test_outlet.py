@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import headwater as hw
 from headwater.data.batch import Batch, no_timestamps
 from headwater.data.schema import Schema
-from headwater.plan.levels import JobPlan, plan_job
+from headwater.plan.plan import JobPlan, plan_job
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts, decode_payload

@@ -7,7 +7,7 @@ import pytest
 import headwater as hw
 from headwater.connectors.memory import RowsSource
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
-from headwater.plan.levels import plan_job
+from headwater.plan.plan import plan_job
 from headwater.task.payload import EpochFacts, decode_payload
 from headwater.task.split import SplitHost
 

@@ -22,6 +22,7 @@ class RunningNode(Node):
 
     operation: ClassVar[str] = "running"
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
 
     key: Key
     input_schema: Schema

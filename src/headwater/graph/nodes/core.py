@@ -35,6 +35,8 @@ class Node:
     is_source: ClassVar[bool] = False
     is_sink: ClassVar[bool] = False
     is_stateful: ClassVar[bool] = False
+    uses_backend: ClassVar[bool] = False
+    """Whether its state lives where the job's state backend keeps it; that of other steps is in memory."""
     waits_by_side: ClassVar[bool] = False
     """Whether event time is taken over two inputs, each as a whole, and not over all channels alike."""
 

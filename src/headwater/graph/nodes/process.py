@@ -55,6 +55,7 @@ class KeyedProcessNode(Node):
 
     operation: ClassVar[str] = "keyed_process"
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
 
     function: KeyedProcessFunction
     states: tuple[StateDeclaration, ...]
@@ -81,6 +82,7 @@ class CoProcessNode(Node):
 
     operation: ClassVar[str] = "co_process"
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
     waits_by_side: ClassVar[bool] = True
 
     function: CoProcessFunction
@@ -125,6 +127,7 @@ class BroadcastProcessNode(Node):
 
     operation: ClassVar[str] = "broadcast_process"
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
     waits_by_side: ClassVar[bool] = True
 
     function: BroadcastFunction

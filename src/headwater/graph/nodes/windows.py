@@ -22,6 +22,9 @@ from headwater.windows.assigners import CountWindows, SlicedAssigner, WindowAssi
 from headwater.windows.evictors import Evictor
 from headwater.windows.triggers import EventTimeTrigger, Trigger
 
+BY_SLICES, BY_COUNT, BY_ELEMENT = "by slices", "by count", "by element"
+"""The ways to compute windows."""
+
 
 @dataclass(frozen=True)
 class WindowInput:

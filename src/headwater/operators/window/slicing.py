@@ -14,29 +14,12 @@ from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Grouped, group
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.schedule import slice_starts
-from headwater.windows.assigners import SlicedAssigner, Sliding, WindowAssigner, assigns_as
-from headwater.windows.triggers import EventTimeTrigger
+from headwater.windows.assigners import SlicedAssigner
 
 _ROWS = "@rows"
 """The column, of a combined batch, with the number of rows in each accumulator."""
 _SAMPLE_ROWS, _PAYS = 4096, 4
 """Combining pays when the rows of a sample make at most a quarter as many accumulators."""
-
-
-def is_sliced(node: WindowNode) -> bool:
-    """Whether a window step can be computed by slices, which do not keep the order of arrival among each other."""
-    if not assigns_as(node.assigner, SlicedAssigner) or node.aggregates is None:
-        return False
-    return (
-        node.assigner.has_few_slices
-        and (node.assigner.slices == 1 or is_in_any_order(node.aggregates))
-        and type(node.trigger) is EventTimeTrigger
-        and node.evictor is None
-        and node.process is None
-        and node.panes.mode == "accumulating"
-        and not node.panes.has_info
-        and not node.panes.has_empty
-    )
 
 
 @dataclass(frozen=True)
@@ -110,18 +93,6 @@ class WindowCombiner:
         table = sliced.table.append_column(_ROWS, pa.array(sliced.rows, pa.int64()))
         key = None if batch.key is None else table.column(0).combine_chunks()
         return Batch(table, sliced.starts, key)
-
-
-def combiner_of(node: WindowNode, step: str) -> WindowCombiner | None:
-    """What combines rows before a window step; late rows that go to a side output must come as they are."""
-    if not is_sliced(node) or node.late is not None or has_gaps(node.assigner):
-        return None
-    return WindowCombiner(node, step) if is_in_any_order(node.aggregates or {}) else None
-
-
-def has_gaps(assigner: WindowAssigner) -> bool:
-    """Whether there are times that belong to no window."""
-    return isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -15,8 +15,9 @@ from headwater.errors import HeadwaterError
 from headwater.functions import AggregateFunction
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import StepTime
+from headwater.operators.registry import operator_for
 from headwater.operators.stateless import rows_of
-from headwater.operators.window import window_operator
+from headwater.plan.rules.windows import way_of
 from headwater.streams.keyed import KeyedStream
 from headwater.testing.conformance.rows import STEP, Came, Rows, window_nodes
 from headwater.testing.conformance.verdict import NotConforming, as_shipped, require
@@ -167,7 +168,7 @@ class _Steps:
 
     def counts(self, node: WindowNode, came: list[Came], *, at_once: int) -> Counts:
         """What the windows hold in the end, when so many rows come together, or as many as come at one time of the clock."""
-        operator: Any = window_operator(node, STEP, self._rows.schema.row)
+        operator: Any = operator_for(node, STEP, [self._rows.schema], way=way_of(node))
         found: Counts = {}
 
         def emit(_: str | None, batch: Batch) -> None:

@@ -1,0 +1,120 @@
+"""The plan of a job: the graph, and what rules have chosen for each step."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.connectors.contract import Sink
+from headwater.graph.graph import Graph
+from headwater.graph.nodes import Node, SinkNode, SourceNode
+from headwater.plan.choices import IN_MEMORY, Chosen
+from headwater.plan.rules.combiner import choose_combiners
+from headwater.plan.rules.fusion import fuse_steps
+from headwater.plan.rules.levels import assign_levels
+from headwater.plan.rules.publication import choose_publication
+from headwater.plan.rules.state import place_state
+from headwater.plan.rules.validation import validate_graph
+from headwater.plan.rules.windows import choose_ways
+
+_NOTHING = Chosen()
+
+
+@dataclass
+class JobPlan:
+    """What the engines run. Rules fill it in, in the order of RULES."""
+
+    graph: Graph
+    parallelism: int
+    groups: int
+    state_backend: str = IN_MEMORY
+    """Where the working state is to live of the steps that leave it to a backend."""
+    publishes_early: bool = False
+    """Whether sinks get an epoch before it is committed, and so perhaps again: the job is at-least-once."""
+    keeps_unread: bool = False
+    """Whether rows for side outputs that nobody reads are kept for whoever runs the plan by hand."""
+    chosen: dict[int, Chosen] = field(default_factory=dict)
+    """What was chosen, by node id."""
+
+    def of(self, node: Node) -> Chosen:
+        """What was chosen for a step."""
+        return self.chosen.get(node.id, _NOTHING)
+
+    def choose(self, node: Node, **choices: Any) -> None:
+        """Note what a rule has chosen for a step."""
+        self.chosen[node.id] = dataclasses.replace(self.of(node), **choices)
+
+    @property
+    def level_of_entry(self) -> dict[int, int]:
+        """For each entry's node id, its level, counted from 1; sources are level 0."""
+        return {number: chosen.level for number, chosen in sorted(self.chosen.items()) if chosen.level is not None}
+
+    @property
+    def depth(self) -> int:
+        return max(self.level_of_entry.values(), default=0)
+
+    def entries(self, level: int) -> list[Node]:
+        """The entries of a level in the order of the graph."""
+        return [self.graph.node(n) for n, at in self.level_of_entry.items() if at == level]
+
+    def feeders(self, node: Node) -> set[str]:
+        """The uids of the entries and sources that an entry hears from, past the steps that are fused into them."""
+        places: set[int] = set()
+        for edge in node.inputs:
+            origin = self.graph.node(edge.source)
+            places.update(self.of(origin).fused_into)
+            if origin.is_source or self.of(origin).level is not None:
+                places.add(origin.id)
+        return {self.graph.uid(self.graph.node(place)) for place in places}
+
+    def kept_by_step(self) -> dict[str, dict[str, Any]]:
+        """What each entry is and keeps, in words, by its uid; one that is not stateful keeps nothing but event time."""
+        entries = (self.graph.node(node) for node in self.level_of_entry)
+        words = {
+            self.graph.uid(node): {"operation": node.operation, **node.kept()} if node.is_stateful else {}
+            for node in entries
+        }
+        return json.loads(json.dumps(words))  # type: ignore[no-any-return]  # as it is read back
+
+    def sources(self) -> list[SourceNode]:
+        return [node for node in self.graph if isinstance(node, SourceNode)]
+
+    def source(self, node_id: int) -> SourceNode:
+        node = self.graph.node(node_id)
+        assert isinstance(node, SourceNode)
+        return node
+
+    def sinks_by_uid(self) -> dict[str, Sink]:
+        return {self.graph.uid(node): node.sink for node in self.sinks()}
+
+    def sinks(self) -> list[SinkNode]:
+        return [node for node in self.graph if isinstance(node, SinkNode)]
+
+
+Rule = Callable[[JobPlan], None]
+
+RULES: tuple[Rule, ...] = (
+    validate_graph,
+    # Here, before anything is chosen for a node by its id: rules that fit changelogs to who reads them. They may replace
+    # plan.graph by one with more steps, and must leave a graph that they have fitted before as it is.
+    assign_levels,
+    fuse_steps,
+    choose_ways,
+    choose_combiners,
+    place_state,
+    choose_publication,
+)
+"""Each is a function in a file of its own, and may rely on what those before it have chosen."""
+
+
+def plan_job(
+    graph: Graph, parallelism: int, groups: int, state_backend: str = IN_MEMORY, *, publishes_early: bool = False
+) -> JobPlan:
+    """Plan a graph by applying every rule in turn."""
+    plan = JobPlan(graph, parallelism, groups, state_backend, publishes_early)
+    for rule in RULES:
+        rule(plan)
+    return plan

@@ -1,0 +1,46 @@
+"""How windows are computed: by slices or by count where that can be, which is by columns, else element by element."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.aggregates.declared import is_in_any_order
+from headwater.graph.nodes import WindowJoinNode, WindowNode
+from headwater.graph.nodes.windows import BY_COUNT, BY_ELEMENT, BY_SLICES
+from headwater.windows.assigners import SlicedAssigner, assigns_as
+from headwater.windows.triggers import EventTimeTrigger
+
+if TYPE_CHECKING:
+    from headwater.plan.plan import JobPlan
+
+
+def choose_ways(plan: JobPlan) -> None:
+    """Choose how each window is computed. Pairs by slices are a node of their own, since they keep something else."""
+    for node in plan.graph:
+        if isinstance(node, WindowJoinNode):
+            plan.choose(node, way=BY_SLICES)
+        elif isinstance(node, WindowNode):
+            plan.choose(node, way=way_of(node))
+
+
+def way_of(node: WindowNode) -> str:
+    """How a window step is computed."""
+    if node.is_counted:
+        return BY_COUNT
+    return BY_SLICES if _is_sliced(node) else BY_ELEMENT
+
+
+def _is_sliced(node: WindowNode) -> bool:
+    """Whether a window step can be computed by slices, which do not keep the order of arrival among each other."""
+    if not assigns_as(node.assigner, SlicedAssigner) or node.aggregates is None:
+        return False
+    return (
+        node.assigner.has_few_slices
+        and (node.assigner.slices == 1 or is_in_any_order(node.aggregates))
+        and type(node.trigger) is EventTimeTrigger
+        and node.evictor is None
+        and node.process is None
+        and node.panes.mode == "accumulating"
+        and not node.panes.has_info
+        and not node.panes.has_empty
+    )
