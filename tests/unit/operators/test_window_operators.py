@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import headwater as hw
 from headwater.local.cluster import LocalCluster
-from headwater.operators.window import SlicedWindowOperator, WindowOperator
+from headwater.operators.window.operator import WindowOperator
+from headwater.operators.window.sliced import SlicedWindowOperator
 from headwater.state.changelog import catch_up
 from headwater.streams.stream import Stream
 from headwater.task.host import LevelHost
