@@ -1,6 +1,6 @@
 """Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
 
-from headwater import connectors, restart, testing
+from headwater import connectors, control, restart, testing
 from headwater.aggregates import (
     Aggregate,
     approx_count_distinct,
@@ -172,6 +172,7 @@ __all__ = [
     "collect_list",
     "collect_set",
     "connectors",
+    "control",
     "count",
     "count_distinct",
     "cumulate",

@@ -282,6 +282,20 @@ class JobError(HeadwaterError):
         )
 
     @classmethod
+    def not_running(cls, job: str, folder: str) -> JobError:
+        return cls(f"job {job!r} in {folder} can be asked while it runs, and no process runs it; start it first")
+
+    @classmethod
+    def request_failed(cls, folder: str, what: str, why: str) -> JobError:
+        return cls(f"the job in {folder} was asked for a {what}, which failed: {why}\nmend the cause and ask again")
+
+    @classmethod
+    def no_answer(cls, folder: str, what: str, fact: str) -> JobError:
+        return cls(
+            f"the job in {folder} was asked for a {what} and has not answered: {fact}; look at its status, then ask again"
+        )
+
+    @classmethod
     def no_checkpoint(cls, folder: str, epoch: int | None, retained: list[int]) -> JobError:
         what = "no checkpoint" if epoch is None else f"no checkpoint of epoch {epoch}"
         kept = f"choose one of {_ranges(retained)}" if retained else "none is retained yet: let the job commit an epoch"

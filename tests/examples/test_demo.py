@@ -131,6 +131,8 @@ def test_standing_is_read_from_the_folder(tmp_path):
     offsets, commits = tmp_path / "job" / "checkpoint" / "offsets", tmp_path / "job" / "checkpoint" / "commits"
     for folder in (outbox, staging, offsets, commits):
         folder.mkdir(parents=True)
+    shape = {"parallelism": 1, "key groups": 128, "sources": [], "steps": {}}
+    (tmp_path / "job" / "job.json").write_text(json.dumps({"job": "demo", "id": "1", "shape": shape}))
     positions = {"clicks": {"0": 10, "1": 20}, "orders": {"0": 5}}
     (outbox / "published.json").write_text(json.dumps({"epoch": 9, "end": False, "positions": positions}))
     for name in ("0000000009-clicks-a.parquet", "0000000010-clicks-b.parquet"):

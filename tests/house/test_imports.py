@@ -51,14 +51,24 @@ ALLOWED: dict[str, frozenset[str]] = {
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
     "savepoints.tables": TASK | {"epoch.offset", "savepoints", "streams.environment", "task"},
     "savepoints.__main__": frozenset({"errors", "savepoints.tables", "streams.environment"}),
+    "control": LEAVES | {"epoch", "job", "savepoints"},
     "push": LEAVES | {"connectors.formats", "eventlog"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "state", "streams"}
     | {"epoch", "job", "local", "savepoints", "task"},
     "demo": frozenset({ROOT}),  # it does what a user can do
     ROOT: LEAVES
-    | {"connectors", "eventlog", "epoch.steps", "graph.guarantees", "job.checkpoints", "job.engine", "job.state_view"}
-    | {"job.status", "savepoints.errors", "savepoints.tables", "streams", "testing"},
+    | {
+        "connectors",
+        "control",
+        "eventlog",
+        "epoch.steps",
+        "graph.guarantees",
+        "job.checkpoints",
+        "job.engine",
+        "job.state_view",
+    }
+    | {"job.state_view", "job.status", "savepoints.errors", "savepoints.tables", "streams", "testing"},
 }
 
 THIRD_PARTY: dict[str, frozenset[str]] = {

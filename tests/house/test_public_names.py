@@ -85,6 +85,7 @@ PUBLIC = [
     "collect_list",
     "collect_set",
     "connectors",
+    "control",
     "count",
     "count_distinct",
     "cumulate",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -11,7 +10,8 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import headwater as hw
 
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 """A JVM that lives half a minute had better compile quickly than well: a start takes 21 s of its CPU time, not 32 s."""
@@ -71,18 +71,16 @@ class JobProcess:
 
 def standing(folder: Path) -> Standing:
     """Read the job folder and the sinks' staging folders; nothing is asked of the job itself."""
-    job = folder / "job"
-    published = job / "outbox" / "published.json"
-    progress: dict[str, Any] = {"epoch": -1, "positions": {}}
-    if published.exists():
-        progress = json.loads(published.read_text())
-    epoch = progress["epoch"]
-    staged = [path for path in folder.glob("*/_headwater/staging/*") if int(path.name[:10]) > epoch]
+    found = hw.control.jobs(folder / "job")
+    if not found:
+        return Standing(epoch=-1, events=0, planned=-1, committed=-1, staged=0)
+    job = found[0]
+    staged = [path for path in folder.glob("*/_headwater/staging/*") if int(path.name[:10]) > job.published]
     return Standing(
-        epoch=epoch,
-        events=sum(at for splits in progress["positions"].values() for at in splits.values()),
-        planned=_newest(job / "checkpoint" / "offsets"),
-        committed=_newest(job / "checkpoint" / "commits"),
+        epoch=job.published,
+        events=sum(at for splits in job.positions.values() for at in splits.values()),
+        planned=job.planned,
+        committed=job.committed,
         staged=len(staged),
     )
 
@@ -96,11 +94,6 @@ def log_tail(folder: Path, lines: int = 30) -> str:
     """The last lines of the chatter."""
     text = log_file(folder).read_text(errors="replace")
     return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
-
-
-def _newest(folder: Path) -> int:
-    """The highest number among the files of one of Spark's logs."""
-    return max((int(path.name) for path in folder.glob("*") if path.name.isdigit()), default=-1)
 
 
 def _session(leader: int) -> set[int]:

@@ -9,6 +9,7 @@ from headwater.errors import JobError
 from headwater.job import lock
 from headwater.job.identity import JobIdentity, differences, shape_of
 from headwater.job.layout import JobLayout
+from headwater.job.requests import forget_requests
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
 
@@ -22,6 +23,7 @@ class JobFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         self.layout.outbox.path.mkdir(exist_ok=True)
         self._lock = lock.take(self.layout.lock)
+        forget_requests(self.layout.control)  # nobody can have asked this process yet
         self.job_id = ""
         self.resumed = False
         self.origin: Origin | None = None

@@ -58,6 +58,35 @@ class OutboxLayout:
 
 
 @dataclass(frozen=True)
+class ControlLayout:
+    """Where other processes ask a running job, and it answers."""
+
+    path: Path
+
+    @property
+    def requests(self) -> Path:
+        """What is asked and not yet taken up, a file each."""
+        return self.path / "requests"
+
+    @property
+    def answers(self) -> Path:
+        """What was answered and not yet read, a file each."""
+        return self.path / "answers"
+
+    def request(self, asked: str) -> Path:
+        """A request, by its id."""
+        return self.requests / f"{asked}.json"
+
+    def answer(self, asked: str) -> Path:
+        """The answer to a request, by its id."""
+        return self.answers / f"{asked}.json"
+
+    def waiting(self) -> list[str]:
+        """The ids of the requests, oldest first: they begin with the time."""
+        return sorted(path.stem for path in self.requests.glob("[0-9]*.json"))
+
+
+@dataclass(frozen=True)
 class JobLayout:
     """The paths of one job folder. To ask for one creates nothing."""
 
@@ -84,6 +113,11 @@ class JobLayout:
         return self.path / "restarts.jsonl"
 
     @property
+    def status(self) -> Path:
+        """Where the job stands, written by its driver whenever that changes."""
+        return self.path / "status.json"
+
+    @property
     def rewind(self) -> Path:
         """A way back that was decided and is not yet gone to its end."""
         return self.path / "rewind.json"
@@ -102,6 +136,11 @@ class JobLayout:
     def origin(self) -> Path:
         """The savepoint that the job was given when it started from a checkpoint of another."""
         return self.path / "origin"
+
+    @property
+    def control(self) -> ControlLayout:
+        """Requests to the running job, and its answers."""
+        return ControlLayout(self.path / "control")
 
     @property
     def outbox(self) -> OutboxLayout:

@@ -11,7 +11,7 @@ from headwater.job.checkpoints.stored import StoredEpochs
 from headwater.job.identity import JobIdentity
 from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner, owner_of
-from headwater.job.status import RestartReason
+from headwater.job.status import JobStatus, RestartReason
 
 SHOWN_RESTARTS = 100
 """How many of the newest reasons are given; the folder keeps them all."""
@@ -48,6 +48,10 @@ class JobReader:
     def restarts(self) -> tuple[RestartReason, ...]:
         """Why the job was started again, the newest last."""
         return read_reasons(self.layout.restarts)
+
+    def status(self) -> JobStatus | None:
+        """Where the job stood when its driver last wrote it; None where no driver has."""
+        return JobStatus.read_if_there(self.layout.status)
 
     def owner(self) -> Owner | None:
         """The process that runs the job; None when none does."""

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 from headwater.durable import append_line
 from headwater.epoch.outbox import Outbox
 from headwater.job.engine import Settings
+from headwater.job.layout import JobLayout
+from headwater.job.listener import Listener
 from headwater.job.reading import SHOWN_RESTARTS
+from headwater.job.requests import JobAnswer
 from headwater.job.status import JobStatus, RestartReason
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint, free_folder
@@ -35,8 +38,8 @@ class SupervisedJob(ABC):
     _outbox: Outbox
     """What an attempt hands epochs to sinks with."""
 
-    def __init__(self, name: str, settings: Settings, restarts: Path | None = None) -> None:
-        """`restarts` is the file in which reasons outlive the process."""
+    def __init__(self, name: str, settings: Settings, layout: JobLayout | None = None) -> None:
+        """With the layout of a job folder, reasons of restarts outlive the process, and others can watch and ask the job."""
         self.name = name
         self._settings = settings
         self._status = JobStatus("running")
@@ -48,11 +51,14 @@ class SupervisedJob(ABC):
         self._wants_aligned = threading.Event()
         self._stops_aligned = threading.Event()
         self._error: Exception | None = None
-        self._file = restarts
+        self._file = None if layout is None else layout.restarts
+        self._listener = None if layout is None else Listener(layout, self)
         self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
 
     def start(self) -> None:
         """Start the first attempt and return."""
+        if self._listener is not None:
+            self._listener.start()
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -62,7 +68,24 @@ class SupervisedJob(ABC):
         return not self._thread.is_alive()
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
-        folder = self._last_folder = None if savepoint is None else free_folder(Path(savepoint))
+        folder = None if savepoint is None else free_folder(Path(savepoint))
+        self.begin_stop(folder, drain=drain)
+        self._thread.join()
+        if folder is None:
+            return None
+        if self._error is not None:
+            raise self._error
+        saved, self._last_savepoint = self._last_savepoint, None
+        if isinstance(saved, Exception):
+            raise saved
+        if saved is None or saved.path != folder:  # a job that had ended before saved nothing, or elsewhere
+            saved = self._save(folder)
+        return saved.path
+
+    def begin_stop(self, savepoint: Path | None, *, drain: bool) -> None:
+        """Let the job stop, and save its state at the end if a folder is given; returns before it has."""
+        if savepoint is not None:
+            self._last_folder = free_folder(savepoint)
         if drain:
             self._draining.set()
         elif savepoint is not None and self._settings.unaligned_ms is not None:
@@ -70,16 +93,6 @@ class SupervisedJob(ABC):
             self.request_aligned_epoch()
         else:
             self._stopping.set()
-        self._thread.join()
-        if folder is None:
-            return None
-        if self._error is not None:
-            raise self._error
-        saved = self._last_savepoint or self._save(folder)  # a job that had ended before saved nothing
-        self._last_savepoint = None
-        if isinstance(saved, Exception):
-            raise saved
-        return saved.path
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
         return self._save(free_folder(Path(path))).path
@@ -135,17 +148,22 @@ class SupervisedJob(ABC):
         """Let go of what all attempts share."""
 
     def _run(self) -> None:
+        state, error, told = "failed", None, None
         try:
-            state, error = self._attempts(), None
+            state = self._attempts()
             self._outbox.flush()
             self._save_last()
         except Exception as raised:  # handed to whoever waits
-            state, error = "failed", raised
+            state, error, told = "failed", raised, "\n".join([str(raised), *getattr(raised, "__notes__", ())])
         finally:
+            if self._listener is not None:
+                last = replace(self._status, state=state, error=told)
+                self._listener.close(last, waits=self._settings.unaligned_ms is None)
             self.release()
         self._error = error
-        told = None if error is None else "\n".join([str(error), *getattr(error, "__notes__", ())])
         self._note(state=state, error=told)
+        if self._listener is not None:
+            self._listener.finish(self._last_answer())
 
     def _save_last(self) -> None:
         """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
@@ -154,6 +172,14 @@ class SupervisedJob(ABC):
                 self._last_savepoint = self._save(self._last_folder)
             except Exception as error:
                 self._last_savepoint = error
+
+    def _last_answer(self) -> JobAnswer:
+        """How the job ended, for those who asked it to stop."""
+        if self._error is not None:
+            return JobAnswer(error=self._status.error)
+        if isinstance(self._last_savepoint, Exception):
+            return JobAnswer(error=str(self._last_savepoint))
+        return JobAnswer(None if self._last_savepoint is None else str(self._last_savepoint.path))
 
     def _attempts(self) -> str:
         """Attempt after attempt, until one comes to its end, the job is stopped, or the strategy gives up."""

@@ -81,7 +81,7 @@ class SparkJob(SupervisedJob):
         self._is_temporary = settings.job_dir is None
         name = plan.graph.name
         self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{name}-")))
-        super().__init__(name, settings, self._folder.layout.restarts)
+        super().__init__(name, settings, None if self._is_temporary else self._folder.layout)
         self._session: SparkSession | None = None
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None

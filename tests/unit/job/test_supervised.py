@@ -18,6 +18,7 @@ from headwater.epoch.steps import ignore_steps
 from headwater.errors import JobError
 from headwater.job.checkpoints.listing import Checkpoints
 from headwater.job.engine import Settings
+from headwater.job.layout import JobLayout
 from headwater.job.reading import read_reasons
 from headwater.job.supervised import SupervisedJob
 from headwater.savepoints.files import Savepoint
@@ -278,7 +279,7 @@ def test_reasons_in_a_job_folder_survive_a_line_that_was_cut_off(tmp_path: Path)
 
 def test_a_damaged_job_folder_is_not_tried_again(tmp_path: Path) -> None:
     """No start mends it."""
-    job = _Failing(tmp_path / "restarts.jsonl", JobError.corrupt("published.json", "it is empty"))
+    job = _Failing(tmp_path, JobError.corrupt("published.json", "it is empty"))
     job.start()
     with pytest.raises(hw.JobError, match=r"published\.json cannot be read: it is empty; "):
         job.wait()
@@ -287,7 +288,8 @@ def test_a_damaged_job_folder_is_not_tried_again(tmp_path: Path) -> None:
 
 def test_a_reason_that_cannot_be_written_does_not_keep_a_job_from_being_started_again(tmp_path: Path) -> None:
     """As on a full disk, which may be the reason."""
-    job = _Failing(tmp_path / "missing" / "restarts.jsonl", OSError("no space"))
+    (tmp_path / "restarts.jsonl").mkdir()  # nothing can be written there
+    job = _Failing(tmp_path, OSError("no space"))
     job.start()
     assert job.wait()
     assert [reason.message for reason in job.status().restarts] == ["no space"]
@@ -299,7 +301,7 @@ class _Failing(SupervisedJob):
 
     _first_epoch = 0
 
-    def __init__(self, restarts: Path, error: Exception) -> None:
+    def __init__(self, job_dir: Path, error: Exception) -> None:
         restart = hw.restart.fixed(1, delay="1 ms")
         settings = Settings(
             job_dir=None,
@@ -309,9 +311,9 @@ class _Failing(SupervisedJob):
             bounded=True,
             restart=restart,
         )
-        super().__init__("failing", settings, restarts)
+        super().__init__("failing", settings, JobLayout(job_dir))
         self._raised = error
-        self._outbox = Outbox(restarts.parent, {}, ignore_steps)
+        self._outbox = Outbox(job_dir, {}, ignore_steps)
 
     def _attempt(self, *, again: bool) -> str:
         if not again:
