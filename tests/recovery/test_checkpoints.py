@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -284,6 +285,24 @@ def test_a_checkpoint_that_is_older_than_what_sinks_have_is_refused(
     JobReader(job_dir).stored().cut(2)
     with pytest.raises(hw.JobError, match=r"epoch 3 cannot be computed again as it was: .*offsets/3 .* up to 5"):
         totals_job.build(folder, log=log, spark=spark).run(bounded=True)
+
+
+def test_a_job_folder_from_before_records_had_versions_is_gone_on_from(
+    folder: Path, job_dir: Path, log: Path, expected: Files, spark: SparkSession
+) -> None:
+    """With the epoch that was planned then, and a way back over epochs of that time."""
+    version = re.compile(r'"format": ?1, ?|, ?"format": ?1')
+    shutil.rmtree(job_dir / "control")
+    (job_dir / "status.json").unlink()
+    logged = list((job_dir / "checkpoint" / "offsets").glob("[0-9]*"))
+    for path in [job_dir / "epochs.jsonl", job_dir / "outbox" / "published.json", *logged]:
+        text, count = version.subn("", path.read_text())
+        assert count, path
+        path.write_text(text)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    hw.checkpoints(job_dir).rewind(4)
+    totals_job.build(folder, log=log, spark=spark).run(bounded=True)
+    assert totals_job.published(folder) == expected
 
 
 def test_taken_back_job_computes_again_from_the_same_offsets_and_publishes_nothing_twice(
