@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test demo chaos chaos-ends bench services-up services-down requirements clean
+.PHONY: help setup check format test test-long demo chaos chaos-ends bench services-up services-down requirements clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -29,8 +29,14 @@ format: $(READY)  ## format the code and repair what ruff can
 	$(RUN) -m ruff format .
 	$(RUN) -m ruff check --fix .
 
-test: $(READY)  ## all tests; ARGS="-k window" selects
-	$(RUN) -m pytest $(ARGS)
+test: $(READY)  ## all tests, two at a time; ARGS="-k window" selects
+	$(RUN) -m pytest -n 2 $(ARGS)
+
+test-long: $(READY)  ## many more random examples, Flink beside us if FLINK_JARS is set, chaos; N=50 kills
+	HEADWATER_LONG=1 $(RUN) -m pytest -n 2 --timeout 3600 $(ARGS)
+	$(if $(FLINK_JARS),$(RUN) tests/oracle/run.py --cases 2000 --seed $(or $(SEED),$(shell date +%s)))
+	$(RUN) -m tests.chaos.run --kills $(or $(N),50) $(if $(SEED),--seed $(SEED))
+	$(RUN) -m tests.chaos.ends.run --kills $(or $(N),50) $(if $(SEED),--seed $(SEED))
 
 demo: $(READY)  ## a small job from start to end
 	$(RUN) -m headwater.demo

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater import aggregates as hw
 from headwater.aggregates import Aggregate, result_fields
@@ -231,34 +232,34 @@ def check(functions: list[str], ddl: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("ddl", sorted(EVERY))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_any_type_can_be_counted_and_kept(ddl: str, data: st.DataObject) -> None:
     check(["count", "first", "last", "collect_list"], ddl, data)
 
 
 @pytest.mark.parametrize("ddl", sorted(ORDERED | STRUCTS))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_values_that_compare_can_be_told_apart(ddl: str, data: st.DataObject) -> None:
     check(["collect_set", "count_distinct", "approx_count_distinct"], ddl, data)
 
 
 @pytest.mark.parametrize("ddl", sorted(ORDERED))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_smallest_and_largest(ddl: str, data: st.DataObject) -> None:
     check(["min", "max"], ddl, data)
 
 
 @pytest.mark.parametrize("ddl", sorted(NUMBERS))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_sum_and_average(ddl: str, data: st.DataObject) -> None:
     check(["sum", "avg"], ddl, data)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(values=st.lists(st.integers(-(2**57), 2**57), min_size=1), cut=st.integers(0, 50))
 def test_sum_of_integers_is_exact_where_a_sum_of_floats_is_not(values: list[int], cut: int) -> None:
     schema = Schema.of("v bigint")
@@ -268,14 +269,14 @@ def test_sum_of_integers_is_exact_where_a_sum_of_floats_is_not(values: list[int]
 
 
 @pytest.mark.parametrize("ddl", ["tinyint", "float", "double", "decimal(10,2)"])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_variance_and_deviation(ddl: str, data: st.DataObject) -> None:
     check(["var", "stddev"], ddl, data)
 
 
 @pytest.mark.parametrize("ddl", sorted(ORDERED))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_value_of_the_row_where_another_column_is_extreme(ddl: str, data: st.DataObject) -> None:
     schema = Schema.of(f"v int, by {ddl}")
@@ -293,7 +294,7 @@ def test_value_of_the_row_where_another_column_is_extreme(ddl: str, data: st.Dat
             assert high == extreme(own, -1)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 2), st.none() | WILD), min_size=1),
     q=st.floats(0, 1),

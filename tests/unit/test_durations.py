@@ -4,8 +4,9 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater.durations import duration_ms
 from headwater.errors import DurationError
@@ -38,7 +39,7 @@ def test_a_timedelta_is_read_as_it_is() -> None:
     assert duration_ms(timedelta(days=1, milliseconds=7)) == 86_400_007
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.integers(0, 10**9), st.integers(0, 3))
 def test_a_fraction_is_exact(digits: int, places: int) -> None:
     number = Decimal(digits).scaleb(-places)

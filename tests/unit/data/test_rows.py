@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater.data.rows import converter, decode, encode, encode_rows, is_mutable, row_class
 from headwater.data.schema import Schema, parse_type
@@ -82,7 +83,7 @@ def nested(inner: st.SearchStrategy[TypeAndValues]) -> st.SearchStrategy[TypeAnd
 types_and_values = st.recursive(st.sampled_from(sorted(LEAVES.items())), nested, max_leaves=5)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(st.data())
 def test_any_values_of_any_type_come_back_through_arrow(data: st.DataObject) -> None:
     ddl, values = data.draw(types_and_values)
@@ -95,7 +96,7 @@ def test_any_values_of_any_type_come_back_through_arrow(data: st.DataObject) -> 
     assert decode(pa.chunked_array([array.slice(0, start), array.slice(start)])) == column
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_what_state_keeps_is_what_a_round_trip_gives_back(data: st.DataObject) -> None:
     ddl, values = data.draw(types_and_values)
@@ -106,7 +107,7 @@ def test_what_state_keeps_is_what_a_round_trip_gives_back(data: st.DataObject) -
         assert kept == value
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.data())
 def test_rows_as_dicts_and_as_tuples_give_one_table(data: st.DataObject) -> None:
     columns = data.draw(st.lists(types_and_values, min_size=1, max_size=3))

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater.data.schema import Schema, parse_type, type_ddl
 from headwater.errors import SchemaError
@@ -83,7 +84,7 @@ def nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.recursive(simple_ddl, nested, max_leaves=6))
 def test_a_type_written_as_ddl_reads_back_as_itself(ddl: str) -> None:
     dtype = parse_type(ddl)

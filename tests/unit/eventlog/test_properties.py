@@ -7,6 +7,7 @@ import tempfile
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater.eventlog import EventLog, Retention, conform, index
 
@@ -26,7 +27,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(120), suppress_health_check=[HealthCheck.too_slow])
 @given(actions=ACTIONS, segment_bytes=st.integers(1, 4000), frame_bytes=st.integers(50, 2000))
 def test_log_behaves_as_a_list(actions, segment_bytes, frame_bytes):
     """Two writers and a reader that live long or are reopened; `kept` is where the list begins for readers."""

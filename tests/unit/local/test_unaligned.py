@@ -8,8 +8,9 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 from tests.unit.task.test_inflight import Takes
 
 import headwater as hw
@@ -179,7 +180,7 @@ def split_of(number: int) -> st.SearchStrategy[list[Any]]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@settings(deadline=None, max_examples=8)
+@examples(8)
 @given(
     rows=st.tuples(*map(split_of, range(4))),
     scale=st.tuples(st.integers(1, 3), st.sampled_from([2, 7, 100])),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import given
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.windows.triggers import EventTimeTrigger
@@ -32,7 +33,7 @@ rows = st.tuples(st.sampled_from("ab"), st.integers(-5, 5), st.integers(-60, 120
 actions = st.lists(st.one_of(rows, st.integers(-40, 130)), max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(actions)
 def test_bursts_equal_rows(actions):
     """A row an epoch, with random watermarks: late rows, merges and updates of sessions that have fired."""
@@ -50,7 +51,7 @@ def test_bursts_equal_rows(actions):
     assert sorted(map(tuple, by_bursts.take())) == sorted(map(tuple, by_rows.take()))
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.lists(rows, min_size=1, max_size=60))
 def test_a_batch_of_rows_makes_the_sessions_that_its_rows_make(rows):
     env = hw.Environment("bursts", engine="local", parallelism=2)

@@ -4,8 +4,9 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -90,7 +91,7 @@ def shown(rows: list[Any]) -> list[Any]:
     return [(*row, row.timestamp) for row in rows]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(script=actions, bounds=bounds, by_function=st.booleans(), restore=st.integers(0, 30))
 def test_row_by_row_it_gives_what_lists_give(
     script: list[Any], bounds: tuple[int, int], by_function: bool, restore: int
@@ -119,7 +120,7 @@ def test_row_by_row_it_gives_what_lists_give(
     assert harness.state_sizes() == {}
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(script=actions, bounds=bounds)
 def test_results_do_not_depend_on_epochs_or_copies_of_state(script: list[Any], bounds: tuple[int, int]) -> None:
     build = joined(*bounds)

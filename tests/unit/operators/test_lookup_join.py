@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.graph.nodes import LookupJoinNode, lookup
@@ -336,7 +337,7 @@ def test_what_does_not_fit_is_not_kept() -> None:
 KEYS = st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.one_of(st.none(), st.sampled_from(["", "a", "b"])))
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(
     left=st.lists(KEYS, max_size=12),
     right=st.lists(st.tuples(KEYS, st.one_of(st.none(), st.integers(0, 5))), max_size=12),

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.operators.join import contents, run, store
@@ -104,7 +105,7 @@ def apply(result: Counter[Any], told: list[Any]) -> None:
         assert result[tuple(values)] >= 0
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(script=scripts, how=hows, ttl=ttls, by_function=st.booleans(), restore=st.integers(0, 40))
 def test_row_by_row_it_tells_what_flink_tells(
     script: list[Any], how: str, ttl: int | None, by_function: bool, restore: int
@@ -131,7 +132,7 @@ def test_row_by_row_it_tells_what_flink_tells(
         assert harness.state_sizes() == ({"join_regular": kept} if kept else {})
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(script=scripts, how=hows, ttl=ttls, size=st.integers(1, 12))
 def test_the_result_does_not_depend_on_epochs_or_copies_of_state(
     script: list[Any], how: str, ttl: int | None, size: int

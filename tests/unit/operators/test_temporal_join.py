@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.data.batch import MIN_TIMESTAMP
@@ -92,7 +93,7 @@ def twice_at_once(script: list[Any]) -> bool:
     return len(given) != len(set(given))
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(script=scripts, how=st.sampled_from(["inner", "left"]), by_function=st.booleans(), restore=st.integers(0, 40))
 def test_row_by_row_it_gives_what_lists_give(script: list[Any], how: str, by_function: bool, restore: int) -> None:
     build = joined(how, by_function=by_function)
@@ -119,7 +120,7 @@ def test_row_by_row_it_gives_what_lists_give(script: list[Any], how: str, by_fun
     assert harness.state_sizes().get("temporal_join", {}) == naive.sizes()
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(script=scripts, how=st.sampled_from(["inner", "left"]))
 def test_results_do_not_depend_on_epochs_or_copies_of_state(script: list[Any], how: str) -> None:
     build = joined(how)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 from tests.unit.operators.test_window_operators import Player, entries, operators
 
 import headwater as hw
@@ -112,7 +113,7 @@ END = [("watermark", "left", 200), ("watermark", "right", 200)]
 
 
 @pytest.mark.parametrize("windows", WINDOWS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(script=actions, lateness=st.sampled_from([0, 3, 10, 25]))
 def test_joins_by_columns_and_by_element_give_the_pairs_there_are(
     windows: str, script: list[Any], lateness: int
@@ -130,7 +131,7 @@ def test_joins_by_columns_and_by_element_give_the_pairs_there_are(
     assert entries(by_columns) == entries(by_element) == {}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rows=st.lists(st.tuples(sides, keys, st.integers(-9, 9), st.integers(0, 60)), max_size=40), size=st.integers(1, 40)
 )
@@ -147,7 +148,7 @@ def test_pairs_do_not_depend_on_epochs(rows: list[Any], size: int) -> None:
     assert found[0] == found[1]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(rows=st.lists(st.tuples(sides, st.sampled_from("aab"), st.integers(0, 60)), max_size=20))
 def test_sessions_are_of_both_sides_together(rows: list[Any]) -> None:
     def build(left: Stream, right: Stream) -> Stream:
@@ -177,7 +178,7 @@ def test_sessions_are_of_both_sides_together(rows: list[Any]) -> None:
 # -- parts ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(left=st.lists(st.integers(0, 4), max_size=12), right=st.lists(st.integers(0, 4), max_size=12))
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_pairs_are_left_rows_first_in_order(size: int, left: list[int], right: list[int]) -> None:
@@ -206,7 +207,7 @@ def test_a_key_with_half_of_all_rows_comes_out_in_parts(monkeypatch: pytest.Monk
 # -- state ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(script=actions, again=st.lists(st.booleans(), min_size=32, max_size=32), place=st.integers(1, 31))
 def test_state_that_was_rebuilt_or_restored_goes_on_with_the_same_bytes(
     script: list[Any], again: list[bool], place: int

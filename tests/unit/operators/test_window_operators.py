@@ -6,8 +6,9 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.local.cluster import LocalCluster
@@ -77,7 +78,7 @@ actions = st.lists(
 
 @pytest.mark.parametrize("aggregates", [SLICED, ORDERED], ids=["sliced", "ordered"])
 @pytest.mark.parametrize("windows", WINDOWS)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(script=actions, lateness=st.sampled_from([0, 3, 10, 25]))
 def test_windows_by_slices_give_what_windows_by_element_give(
     windows: str, aggregates: dict[str, Any], script: list[Any], lateness: int
@@ -123,7 +124,7 @@ class Player(Harness):
 
 
 @pytest.mark.parametrize("by_element", [False, True])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(script=actions, again=st.lists(st.booleans(), min_size=26, max_size=26))
 def test_state_that_was_rebuilt_goes_on_with_the_same_bytes(
     by_element: bool, script: list[Any], again: list[bool]
@@ -138,7 +139,7 @@ def test_state_that_was_rebuilt_goes_on_with_the_same_bytes(
 
 
 @pytest.mark.parametrize("by_element", [False, True])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(script=actions, place=st.integers(1, 25))
 def test_state_that_was_restored_from_a_base_goes_on_with_the_same_bytes(
     by_element: bool, script: list[Any], place: int
@@ -271,7 +272,7 @@ PER_ELEMENT = {
 
 
 @pytest.mark.parametrize("steps", PER_ELEMENT)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(script=actions, lateness=st.sampled_from([0, 10, 40]))
 def test_windows_by_element_do_not_depend_on_epochs(steps: str, script: list[Any], lateness: int) -> None:
     def build(stream: Stream) -> Stream:

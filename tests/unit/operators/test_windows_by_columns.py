@@ -9,7 +9,8 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.data.batch import MIN_TIMESTAMP, Batch
@@ -165,7 +166,7 @@ def played(build: Any, script: list[Any]) -> Iterator[Any]:
     yield operator(harness).counters(), sum(len(table) for table in operator(harness).tables().values())
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(windows=in_time(), trigger=st.recursive(simple(), composed, max_leaves=4), panes=panes(), script=epochs)
 def test_windows_in_time(windows: hw.WindowAssigner, trigger: hw.Trigger, panes: Any, script: list[Any]) -> None:
     by_columns, by_element = (windowed(windows, one, panes) for one in (trigger, ByElement(trigger)))
@@ -174,7 +175,7 @@ def test_windows_in_time(windows: hw.WindowAssigner, trigger: hw.Trigger, panes:
     assert list(played(by_columns, script)) == list(played(by_element, script))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(windows=in_time(), panes=panes(), script=epochs)
 def test_the_default_trigger(windows: hw.WindowAssigner, panes: Any, script: list[Any]) -> None:
     """Several updates of a window in an epoch may come out as one; the last of them is the same."""
@@ -186,7 +187,7 @@ def test_the_default_trigger(windows: hw.WindowAssigner, panes: Any, script: lis
             assert one[1] == other[1]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(trigger=st.recursive(simple(), composed, max_leaves=4), panes=panes(), script=epochs)
 def test_global_windows(trigger: hw.Trigger, panes: Any, script: list[Any]) -> None:
     build, by_element = (windowed(hw.global_window(), one, panes) for one in (trigger, ByElement(trigger)))
@@ -194,7 +195,7 @@ def test_global_windows(trigger: hw.Trigger, panes: Any, script: list[Any]) -> N
     assert list(played(build, script)) == list(played(by_element, script))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(size=st.integers(1, 9), slide=st.one_of(st.none(), st.integers(1, 9)), panes=panes(), script=epochs)
 def test_count_windows(size: int, slide: int | None, panes: Any, script: list[Any]) -> None:
     build = windowed(hw.count(size, slide), None, panes)
@@ -234,7 +235,7 @@ SESSION_TRIGGERS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(windows=sessions(), trigger=st.sampled_from(SESSION_TRIGGERS), panes=panes(), script=epochs)
 @example(  # two of the rows are late, one because it came before the row whose session it would have joined
     windows=hw.session(by=lambda row: f"{abs(row.n) + 1} ms"),
@@ -249,7 +250,7 @@ def test_sessions(windows: hw.WindowAssigner, trigger: hw.Trigger, panes: Any, s
     assert list(played(by_columns, script)) == list(played(by_element, script))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(windows=sessions(), script=epochs)
 def test_plain_sessions(windows: hw.WindowAssigner, script: list[Any]) -> None:
     """Several updates in an epoch may come out as one, but what is held, what fires in time and what is late are the same."""

@@ -9,9 +9,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.oracle import window_cases, window_program
+from tests.parts.examples import examples
 from tests.unit.task.test_replay import OUT, SCHEMA, SIDE, Epoch, Follower, Interpreter, epochs
 
 import headwater as hw
@@ -25,7 +26,7 @@ Build = Callable[..., hw.Stream]
 Action = tuple[Any, ...]
 """A method of the harness and its arguments."""
 counts = st.integers(1, 4)
-quick = settings(deadline=None, max_examples=40)
+quick = examples(40)
 
 
 def play(
@@ -110,7 +111,7 @@ ROWS = st.tuples(st.sampled_from(["x", "y", "", None]), st.integers(0, 9))
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("key", KEYS)
-@settings(deadline=None, max_examples=12)
+@examples(12)
 @given(given=st.lists(st.tuples(ROWS, st.integers(0, 20), counts), min_size=2, max_size=12))
 def test_aggregates_go_on_as_before(key: str, aggregate: str, given: list[tuple[Any, int, int]]) -> None:
     actions: list[Action] = []

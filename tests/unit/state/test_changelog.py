@@ -4,8 +4,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater.errors import ChangelogError
 from headwater.state import changelog
@@ -131,7 +132,7 @@ def test_compaction_is_due_when_reading_the_deltas_costs_more_than_the_base(head
     assert changelog.is_compaction_due(head) is due
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), st.booleans()), min_size=1, max_size=20))
 def test_any_turn_of_workers_and_compactions_keeps_the_total(turns: list[tuple[int, int, bool]]) -> None:
     store, copies = MemoryRecordStore(), [Total(), Total(), Total()]

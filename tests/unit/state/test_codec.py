@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.data.rows import converter, decode, encode
@@ -72,7 +72,6 @@ def same(left: Any, right: Any) -> bool:
 
 
 @pytest.mark.parametrize("ddl", [*PLAIN, *NESTED])
-@settings(deadline=None)
 @given(data=st.data())
 def test_a_value_comes_back_as_it_was(ddl: str, data: st.DataObject) -> None:
     dtype = parse_type(ddl)
@@ -85,7 +84,6 @@ def test_a_value_comes_back_as_it_was(ddl: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("ddl", KEYS)
-@settings(deadline=None)
 @given(data=st.data())
 def test_bytes_of_keys_come_back_and_have_the_order_of_a_dump(ddl: str, data: st.DataObject) -> None:
     dtype = parse_type(ddl)

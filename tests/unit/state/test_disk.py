@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.clock.timers import EVENT, TimerQueue
@@ -129,7 +130,7 @@ OPERATIONS = st.one_of(
 STEPS = st.lists(st.tuples(KEYS, OPERATIONS) | st.sampled_from(["delta", "base", "rebuild", "keys"]), max_size=40)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(steps=STEPS, held_bytes=st.sampled_from([0, 2_000, 1 << 20]), held_timers=st.sampled_from([1, 3, 1000]))
 def test_both_backends_show_tell_and_dump_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Any], held_bytes: int, held_timers: int

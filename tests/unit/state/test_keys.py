@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater.data.schema import parse_type
 from headwater.state.keys import hash_keys, key_groups, subtasks_of
@@ -49,7 +50,7 @@ def test_the_hash_is_part_of_the_format_of_stored_state(ddl: str, values: list[A
     assert hashes(ddl, values) == expected
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.lists(st.one_of(st.none(), st.text(st.characters(codec="utf-8"), max_size=100)), min_size=1, max_size=10))
 def test_a_key_hashes_alike_alone_and_in_company(values: list[str | None]) -> None:
     array = pa.array(values, pa.string())

@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.data.batch import Batch, timestamp_array
@@ -95,7 +96,7 @@ names = st.sampled_from(["a", "b", "c"])
 rows = st.tuples(st.sampled_from(SOURCES), st.integers(0, 5), st.tuples(names, st.integers(0, 6)))
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(epochs=st.lists(st.lists(rows, max_size=8), min_size=1, max_size=5), seed=st.integers(0, 99))
 def test_all_subtasks_keep_the_same_after_every_epoch(epochs: list[list[Given]], seed: int) -> None:
     chance, plan = random.Random(seed), plan_of()

@@ -10,8 +10,9 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 from tests.unit.task import test_broadcast as broadcasting
 from tests.unit.task.test_replay import Epoch, epochs, payloads_of, plan_of, shown, snapshot
 
@@ -29,7 +30,7 @@ from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts, Payload, decode_payload
 
 SECOND = 1_000
-quick = settings(deadline=None, max_examples=40)
+quick = examples(40)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +284,7 @@ def without_budgets(store: changelog.MemoryRecordStore) -> Any:
 
 
 @pytest.mark.parametrize(("levels", "parallelism"), [(1, 1), (2, 2)])
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_a_replay_cuts_at_the_same_row_however_fast_it_is(levels: int, parallelism: int, data: st.DataObject) -> None:
     inputs = data.draw(epochs(idling=True))

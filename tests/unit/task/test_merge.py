@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 from headwater.data.batch import MIN_TIMESTAMP, Batch
 from headwater.task.merging import merge
@@ -55,7 +56,7 @@ def test_rows_without_a_time_come_first_channel_by_channel() -> None:
     assert merged(payload("a", 0, NONE, NONE), payload("b", 0, NONE, 4)) == ["a0.0", "a0.1", "b0.0", "b0.1"]
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.dictionaries(st.sampled_from("abc"), st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=3)))
 def test_any_merge_keeps_every_channel_in_order_and_backlogs_in_step(channels: dict[str, list[list[int]]]) -> None:
     payloads = [payload(c, i, *times) for c, parts in sorted(channels.items()) for i, times in enumerate(parts)]

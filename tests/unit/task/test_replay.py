@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.data.batch import MIN_TIMESTAMP, Batch, timestamp_array
@@ -27,7 +28,7 @@ from headwater.task.host import LevelHost, Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
 
-thorough = settings(deadline=None, max_examples=80, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
+thorough = settings(examples(80), phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
 SCHEMA = Schema.of("k string, ops array<struct<name:string,a:int,b:int>>")
 OUT = "k string, n long, what string"
 SIDE = hw.OutputTag("seen", "k string, a int")
