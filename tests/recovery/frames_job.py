@@ -1,31 +1,29 @@
 """The job that is killed between DataFrames: a streaming one in, which differs each time it is computed, and two outputs.
 
-Run as a program: frames_job.py FOLDER IN [STEP NUMBER] runs to the end, or kills its own process group at a step of an
-epoch, or with PUT_DOWN when a micro-batch is put down and Spark has not committed it.
+Run as a program: frames_job.py FOLDER IN NUMBER kills its own process group when a micro-batch is put down and Spark has
+not committed it.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from crash import kill
 
 import headwater as hw
 from headwater.connectors.batches import Batches
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 FILES, ROWS_PER_FILE = 6, 20
 ROWS = FILES * ROWS_PER_FILE
-PUT_DOWN = "PUT_DOWN"
 
 
 class Count(hw.KeyedProcessFunction):
@@ -64,27 +62,9 @@ def published(folder: Path) -> dict[str, list[tuple[int, float, int]]]:
     return found
 
 
-def main() -> None:
-    folder, given = Path(sys.argv[1]), Path(sys.argv[2])
-    kill_at = (sys.argv[3], int(sys.argv[4])) if len(sys.argv) > 3 else None
-
-    def reach(step: str, number: int) -> None:
-        if (step, number) == kill_at:
-            os.killpg(os.getpgid(0), signal.SIGKILL)
-
-    complete = Batches.complete
-
-    def complete_and_reach(batches: Batches, number: int, names: list[str]) -> None:
-        complete(batches, number, names)
-        reach(PUT_DOWN, number)
-
-    Batches.complete = complete_and_reach  # type: ignore[method-assign, assignment]
-
+def build(folder: Path, given: Path, spark: SparkSession) -> hw.Environment:
     from pyspark.sql import functions as f
 
-    from headwater.spark.session import local_session
-
-    spark = local_session(2, {})
     frame = spark.readStream.schema("n long").option("maxFilesPerTrigger", 1).parquet(str(given))
     env = hw.Environment("frames", spark=spark, max_rows_per_epoch=2, job_dir=folder / "job")
     rows = env.from_dataframe(frame.withColumn("luck", f.rand()), name="frame")
@@ -99,7 +79,27 @@ def main() -> None:
         frame.write.mode("overwrite").parquet(str(folder / "frames" / str(epoch)))
 
     counted.to_dataframe_sink(write, idempotent=True, name="frames")
-    env.run(bounded=True, on_step=lambda step, epoch: reach(step.name, epoch))
+    return env
+
+
+def die_when_put_down(number: int, die: Callable[[], NoReturn]) -> Callable[[Batches, int, list[str]], None]:
+    """What puts a micro-batch down, and dies after one of them."""
+    complete = Batches.complete
+
+    def complete_and_die(batches: Batches, at: int, names: list[str]) -> None:
+        complete(batches, at, names)
+        if at == number:
+            die()
+
+    return complete_and_die
+
+
+def main() -> None:
+    from headwater.spark.session import local_session
+
+    folder, given, number = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    Batches.complete = die_when_put_down(number, kill)  # type: ignore[method-assign, assignment]
+    build(folder, given, local_session(2, {})).run(bounded=True)
 
 
 if __name__ == "__main__":

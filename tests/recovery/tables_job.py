@@ -6,14 +6,13 @@ epoch. The database is in the environment, as DATABASE.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from crash import kill
 
 import headwater as hw
 
@@ -49,21 +48,25 @@ def write_events(log: Path) -> None:
     topic.append(pa.table({"user": users, "amount": amounts}), partition=0)
 
 
+def build(folder: Path, log: Path, **settings: Any) -> hw.Environment:
+    env = hw.Environment("tables", max_rows_per_epoch=ROWS_PER_EPOCH, job_dir=folder / "job", **settings)
+    rows = env.source(hw.connectors.log(log, "events"), SCHEMA)
+    rows.sink(hw.connectors.postgres("env:DATABASE", "events", create=True), name="events")
+    by_user = rows.key_by("user").process(Totals(), "user string, total long", name="totals")
+    newest = hw.connectors.postgres("env:DATABASE", "totals", mode="upsert", key="user", create=True)
+    by_user.sink(newest, name="newest")
+    return env
+
+
 def main() -> None:
     folder, log = Path(sys.argv[1]), Path(sys.argv[2])
     kill_at = (hw.EpochStep[sys.argv[3]], int(sys.argv[4])) if len(sys.argv) > 3 else None
 
     def on_step(step: hw.EpochStep, epoch: int) -> None:
         if (step, epoch) == kill_at:
-            os.killpg(os.getpgid(0), signal.SIGKILL)
+            kill()
 
-    env = hw.Environment("tables", max_rows_per_epoch=ROWS_PER_EPOCH, job_dir=folder / "job")
-    rows = env.source(hw.connectors.log(log, "events"), SCHEMA)
-    rows.sink(hw.connectors.postgres("env:DATABASE", "events", create=True), name="events")
-    by_user = rows.key_by("user").process(Totals(), "user string, total long", name="totals")
-    newest = hw.connectors.postgres("env:DATABASE", "totals", mode="upsert", key="user", create=True)
-    by_user.sink(newest, name="newest")
-    env.run(bounded=True, on_step=on_step)
+    build(folder, log).run(bounded=True, on_step=on_step)
 
 
 if __name__ == "__main__":

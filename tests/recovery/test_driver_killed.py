@@ -1,4 +1,4 @@
-"""The driver and everything it started, killed at each step of the epoch protocol and at random moments."""
+"""The driver and everything it started, killed around the commit of an epoch; and a driver that crashes at every step."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import totals_job
+from crash import Crash
 
 import headwater as hw
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(1500)]
 
 JOB = Path(totals_job.__file__)
+KILLS = [("MANIFEST", 1), ("COMMITTED", 2), ("PUBLISHING", 3)]
+"""Before the commit, after it, and when one of the two outputs has the epoch."""
 Files = dict[str, list[dict[str, Any]]]
 
 
@@ -32,27 +38,39 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Files:
     """What the uninterrupted run publishes."""
     folder = tmp_path_factory.mktemp("uninterrupted")
-    _run(folder, log)
+    totals_job.build(folder, log=log, engine="local").run(bounded=True)
     files = totals_job.published(folder)
     rows = [row for name, file in files.items() if name.startswith("totals-out") for row in file]
     assert sum(row["n"] > 0 for row in rows) == totals_job.ROWS
     return files
 
 
-def test_killed_after_each_step_of_an_epoch(log: Path, expected: Files, tmp_path: Path) -> None:
-    """One job, killed once after every step, each in a later epoch, then left to finish."""
-    for epoch, step in enumerate(hw.EpochStep):
-        _run(tmp_path, log, step.name, str(epoch))
-        seen = totals_job.published(tmp_path)
-        assert seen == {name: rows for name, rows in expected.items() if name in seen}, f"after {step.name}"
-        assert all(_epoch_of(name) <= epoch for name in seen), f"after {step.name}"
-    _run(tmp_path, log)
+def test_killed_before_the_commit_after_it_and_while_it_is_published(
+    log: Path, expected: Files, spark: SparkSession, tmp_path: Path
+) -> None:
+    for step, epoch in KILLS:
+        process = _start(tmp_path, log, step, str(epoch))
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == -signal.SIGKILL, output[-3000:]
+        _check_after(step, epoch, expected, tmp_path)
+    totals_job.build(tmp_path, log=log, spark=spark).run(bounded=True)
     assert totals_job.published(tmp_path) == expected
-    _run(tmp_path, log)
-    assert totals_job.published(tmp_path) == expected, "a finished job changes nothing"
 
 
-def test_killed_at_random_moments(log: Path, expected: Files, tmp_path: Path) -> None:
+def test_crashed_at_each_step_of_an_epoch(log: Path, expected: Files, spark: SparkSession, tmp_path: Path) -> None:
+    """One job that crashes once after every step, each in a later epoch, then is left to finish."""
+    for epoch, step in enumerate(hw.EpochStep):
+        crash = Crash(step.name, epoch)
+        with crash.is_seen():
+            totals_job.build(tmp_path, log=log, spark=spark).run(bounded=True, on_step=crash)
+        _check_after(step.name, epoch, expected, tmp_path)
+    for _ in range(2):  # the second time it has nothing to do, and changes nothing
+        totals_job.build(tmp_path, log=log, spark=spark).run(bounded=True)
+        assert totals_job.published(tmp_path) == expected
+
+
+@pytest.mark.long
+def test_killed_at_random_moments(log: Path, expected: Files, spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(7)
     for _ in range(3):
         process = _start(tmp_path, log)
@@ -63,14 +81,14 @@ def test_killed_at_random_moments(log: Path, expected: Files, tmp_path: Path) ->
         process.communicate()
         seen = totals_job.published(tmp_path)
         assert seen == {name: rows for name, rows in expected.items() if name in seen}
-    _run(tmp_path, log)
+    totals_job.build(tmp_path, log=log, spark=spark).run(bounded=True)
     assert totals_job.published(tmp_path) == expected
 
 
-def _run(folder: Path, log: Path, *kill_at: str) -> None:
-    process = _start(folder, log, *kill_at)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == (-signal.SIGKILL if kill_at else 0), output[-3000:]
+def _check_after(step: str, epoch: int, expected: Files, folder: Path) -> None:
+    seen = totals_job.published(folder)
+    assert seen == {name: rows for name, rows in expected.items() if name in seen}, f"after {step}"
+    assert all(_epoch_of(name) <= epoch for name in seen), f"after {step}"
 
 
 def _start(folder: Path, log: Path, *kill_at: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""The driver and everything it started, killed while it takes a savepoint and while it goes on from one."""
+"""A driver that is killed while it takes a savepoint, and one that crashes at every step while it goes on from one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import saving_job
 import totals_job
+from crash import Crash
 
 import headwater as hw
 from headwater.savepoints.files import Savepoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(1500)]
 
@@ -30,9 +34,9 @@ Epochs = dict[tuple[str, int], Counter[Any]]
 
 class Saved(NamedTuple):
     folder: Path
-    """The job, killed when its savepoint was complete; what it has published is from before the savepoint."""
+    """The job, which ended when its savepoint was complete; what it has published is from before the savepoint."""
     savepoint: Path
-    incomplete: list[Path]
+    incomplete: Path
 
 
 @pytest.fixture(scope="module")
@@ -51,51 +55,53 @@ def expected(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Epochs:
 
 
 @pytest.fixture(scope="module")
-def saved(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Saved:
-    """A job killed while it takes a savepoint: when one level is written, when all is, when it is complete."""
+def saved(log: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """A job killed while it takes a savepoint, when one level is written; then crashed when another is complete."""
     folder = tmp_path_factory.mktemp("saved")
-    paths = [str(folder / f"savepoint-{number}") for number in range(3)]
-    run(folder, log, save=paths[0], at=1, kill_saving=("WRITING", 1))
-    run(folder, log, save=paths[1], at=3, kill_saving=("WRITTEN", 0), taken=paths[0])
-    run(folder, log, save=paths[2], at=SAVED, kill_saving=("COMPLETE", 0), holds=True)
-    return Saved(folder, Path(paths[2]), [Path(path) for path in paths[:2]])
+    incomplete, savepoint = folder / "savepoint-0", folder / "savepoint-1"
+    run_and_kill(folder, log, save=str(incomplete), at=1, kill_saving=("WRITING", 1))
+    with pytest.raises(hw.JobError, match="Crashed: when the savepoint was complete"):
+        run(folder, log, spark, save=str(savepoint), at=SAVED, taken=str(incomplete), holds=True, crash_saved=True)
+    return Saved(folder, savepoint, incomplete)
 
 
 def test_savepoint_that_was_being_taken_is_refused_and_the_job_goes_on(
-    saved: Saved, log: Path, expected: Epochs, tmp_path: Path
+    saved: Saved, log: Path, expected: Epochs, spark: SparkSession, tmp_path: Path
 ) -> None:
-    for path in saved.incomplete:
-        assert list(path.rglob("*.parquet")), "it was killed in the middle"
-        with pytest.raises(hw.SavepointError, match=r"is incomplete: it has no savepoint.json"):
-            totals_job.build(tmp_path, log=log, engine="local").start(from_=path)
+    assert list(saved.incomplete.rglob("*.parquet")), "it was killed in the middle"
+    with pytest.raises(hw.SavepointError, match=r"is incomplete: it has no savepoint.json"):
+        totals_job.build(tmp_path, log=log, engine="local").start(from_=saved.incomplete)
     assert Savepoint.open(saved.savepoint).description.epoch == SAVED
     assert published(saved.folder) == {at: rows for at, rows in expected.items() if at[1] <= SAVED}
     folder = shutil.copytree(saved.folder, tmp_path / "goes on")
-    run(folder, log)
+    run(folder, log, spark)
     assert published(folder) == expected
 
 
-def test_restored_job_killed_at_each_step_of_its_first_epoch(
-    saved: Saved, log: Path, expected: Epochs, tmp_path: Path
+def test_restored_job_crashed_at_each_step_of_its_first_epoch(
+    saved: Saved, log: Path, expected: Epochs, spark: SparkSession, tmp_path: Path
 ) -> None:
     """The outputs are those of the job before; every other start is told of the savepoint again."""
     folder = shutil.copytree(saved.folder, tmp_path / "handed over")
     (folder / "job").rename(folder / "old")
     restored: dict[str, Any] = {"from_": str(saved.savepoint), "parallelism": 3}
     again = {"parallelism": 3}
-    run(folder, log, kill=("open", 1), **restored)
+    run_and_kill(folder, log, kill_opening=1, **restored)
     for number, step in enumerate(hw.EpochStep):
-        run(folder, log, kill=(step.name, SAVED + 1), **(restored if number % 2 else again))
+        crash = Crash(step.name, SAVED + 1)
+        with crash.is_seen():
+            run(folder, log, spark, crash, **(restored if number % 2 else again))
         is_published = step >= hw.EpochStep.PUBLISHED
         seen = published(folder)
         assert seen == {at: rows for at, rows in expected.items() if at in seen}, f"after {step.name}"
         assert max(epoch for _, epoch in seen) == SAVED + (step >= hw.EpochStep.PUBLISHING), f"after {step.name}"
         assert is_published <= (len(seen) == 2 * (SAVED + 2)), f"after {step.name}"
-    refused = run(folder, log, job_dir="old", returns=1)
-    assert "PublishError" in refused
-    assert "was handed over to job" in refused
-    run(folder, log, kill=("PUBLISHING", SAVED + 2), **again)
-    run(folder, log, **restored)
+    with pytest.raises(hw.PublishError, match="was handed over to job"):
+        run(folder, log, spark, job_dir="old")
+    crash = Crash("PUBLISHING", SAVED + 2)
+    with crash.is_seen():
+        run(folder, log, spark, crash, **again)
+    run(folder, log, spark, **restored)
     assert published(folder) == expected
 
 
@@ -108,7 +114,7 @@ def test_savepoints_killed_at_any_moment_are_whole_or_refused(log: Path, expecte
         folder = tmp_path / str(number)
         folder.mkdir()
         path, at = folder / "savepoint", chance.randrange(totals_job.EPOCHS - 1)
-        run(folder, log, engine="local", save=str(path), at=at, kill_saving=step, holds=True)
+        run_and_kill(folder, log, engine="local", save=str(path), at=at, kill_saving=step, holds=True)
         if step[0] == "COMPLETE":
             shutil.rmtree(folder / "initials" / "_headwater")
             shutil.rmtree(folder / "totals" / "_headwater")
@@ -121,10 +127,13 @@ def test_savepoints_killed_at_any_moment_are_whole_or_refused(log: Path, expecte
     assert complete == 1
 
 
-def run(folder: Path, log: Path, *, returns: int | None = None, **options: Any) -> str:
-    command = [sys.executable, str(JOB), str(folder), str(log), json.dumps(options)]
+def run(folder: Path, log: Path, spark: SparkSession, crash: Crash | None = None, **options: Any) -> None:
+    saving_job.run(folder, log, saving_job.Options(**options), crash, spark=spark)
+
+
+def run_and_kill(folder: Path, log: Path, **options: Any) -> None:
     done = subprocess.run(
-        command,
+        [sys.executable, str(JOB), str(folder), str(log), json.dumps(options)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -133,9 +142,7 @@ def run(folder: Path, log: Path, *, returns: int | None = None, **options: Any) 
         start_new_session=True,
         cwd=folder,
     )
-    is_killed = options.keys() & {"kill", "kill_saving"}
-    assert done.returncode == (returns or (-signal.SIGKILL if is_killed else 0)), done.stdout[-3000:]
-    return done.stdout
+    assert done.returncode == -signal.SIGKILL, done.stdout[-3000:]
 
 
 def published(folder: Path) -> Epochs:

@@ -7,34 +7,42 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 import tables_job
+from crash import Crash
 from tests.parts.postgres import PostgresServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_killed_between_the_commit_of_the_database_and_its_acknowledgement(
-    postgres: PostgresServer, tmp_path: Path
+    postgres: PostgresServer, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Killed when one of the two tables has the epoch; crashed when both have it; then left to finish, twice."""
     log = tmp_path / "log"
     tables_job.write_events(log)
-    run(tmp_path, log, postgres, "PUBLISHING", "1")  # one of the two tables has the epoch
+    run_and_kill(tmp_path, log, postgres)
     assert len(amounts(postgres)) == 2 * tables_job.ROWS_PER_EPOCH
-    run(tmp_path, log, postgres, "PUBLISHED", "3")
-    run(tmp_path, log, postgres)
-    assert amounts(postgres) == list(range(tables_job.ROWS))
-    assert dict(query(postgres, 'select "user", total from totals')) == tables_job.totals()
-    run(tmp_path, log, postgres)
-    assert amounts(postgres) == list(range(tables_job.ROWS)), "a finished job changes nothing"
+    monkeypatch.setenv("DATABASE", postgres.conninfo)
+    crash = Crash("PUBLISHED", 3)
+    with crash.is_seen():
+        tables_job.build(tmp_path, log, spark=spark).run(bounded=True, on_step=crash)
+    assert len(amounts(postgres)) == 4 * tables_job.ROWS_PER_EPOCH
+    for _ in range(2):  # the second time it has nothing to do, and changes nothing
+        tables_job.build(tmp_path, log, spark=spark).run(bounded=True)
+        assert amounts(postgres) == list(range(tables_job.ROWS))
+        assert dict(query(postgres, 'select "user", total from totals')) == tables_job.totals()
 
 
-def run(folder: Path, log: Path, server: PostgresServer, *kill_at: str) -> None:
+def run_and_kill(folder: Path, log: Path, server: PostgresServer) -> None:
     done = subprocess.run(
-        [sys.executable, tables_job.__file__, str(folder), str(log), *kill_at],
+        [sys.executable, tables_job.__file__, str(folder), str(log), "PUBLISHING", "1"],
         env={**os.environ, "DATABASE": server.conninfo},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -44,7 +52,7 @@ def run(folder: Path, log: Path, server: PostgresServer, *kill_at: str) -> None:
         timeout=250,
         check=False,
     )
-    assert done.returncode == (-signal.SIGKILL if kill_at else 0), done.stdout[-3000:]
+    assert done.returncode == -signal.SIGKILL, done.stdout[-3000:]
     assert server.password not in done.stdout
 
 

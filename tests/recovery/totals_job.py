@@ -5,14 +5,13 @@ Run as a program: totals_job.py FOLDER [STEP EPOCH] runs to the end, or kills it
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from crash import kill
 
 import headwater as hw
 
@@ -97,7 +96,7 @@ def main() -> None:
     def on_step(step: hw.EpochStep, epoch: int) -> None:
         print(step.name, epoch, flush=True)
         if (step, epoch) == kill_at:
-            os.killpg(os.getpgid(0), signal.SIGKILL)
+            kill()
 
     build(folder, log=log).run(bounded=True, on_step=on_step)
 
