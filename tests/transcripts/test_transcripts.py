@@ -1,9 +1,8 @@
-"""Every transcript of this folder, on the harness and on the engines; the programs they name are below and beside."""
+"""Every transcript of this folder, on the harness and on the local engine; the programs they name are below and beside."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -302,17 +301,6 @@ def test_a_transcript_holds_on_the_local_engine(transcript: Transcript, slicing:
 def test_a_transcript_holds_on_several_subtasks(transcript: Transcript) -> None:
     parallelism = max(2, transcript.parallelism)
     run_on_engine(transcript, PROGRAMS[transcript.program], engine="local", slicing="pairs", parallelism=parallelism)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("transcript", sorted(CONTENTS), indirect=True)
-def test_a_transcript_holds_on_spark(transcript: Transcript, spark: Any) -> None:
-    from pyspark import cloudpickle
-
-    for module in (sys.modules[__name__], *MODULES):
-        cloudpickle.register_pickle_by_value(module)
-    parallelism = max(2, transcript.parallelism)
-    run_on_engine(transcript, PROGRAMS[transcript.program], engine="spark", spark=spark, parallelism=parallelism)
 
 
 def test_every_program_has_a_transcript() -> None:

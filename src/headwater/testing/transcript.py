@@ -150,6 +150,17 @@ def run_on_engine(
     epochs = _epochs(transcript, SLICINGS[slicing])
     parallelism = parallelism or transcript.parallelism
     env = Environment("transcript", engine=engine, parallelism=parallelism, spark=spark, state_backend=state_backend)
+    sinks = _add(env, transcript, program, epochs)
+    times = [epoch.now_ms for epoch in epochs]
+    env.run(bounded=True, clock=lambda epoch: 0 if epoch < 0 else times[min(epoch, len(times) - 1)])
+    _compare_run(transcript, sinks, f"the run on {engine}", ordered=parallelism == 1)
+
+
+def _add(
+    env: Environment, transcript: Transcript, program: Program, epochs: Sequence[Epoch], prefix: str = ""
+) -> dict[str, MemorySink]:
+    """Add a program that is played a transcript to a graph. The uids of its steps get the prefix. Returns its outputs."""
+    before = len(list(env.graph))
     sinks = {name: MemorySink() for name in [MAIN, *_expected(transcript)]}
     scripts = [_script(env, name, schema, epochs) for name, schema in transcript.schemas.items()]
     for name, stream in program(*scripts).items():
@@ -157,11 +168,15 @@ def run_on_engine(
         stream.process(_Stamp(), stamped, name=f"stamp-{name}").sink(
             sinks.setdefault(name, MemorySink()), name=f"{_OUTPUT}{name}"
         )
-    times = [epoch.now_ms for epoch in epochs]
-    env.run(bounded=True, clock=lambda epoch: 0 if epoch < 0 else times[min(epoch, len(times) - 1)])
-    expected = {name: list(rows) for name, rows in _expected(transcript).items()}
+    if prefix:
+        for node_id, uid in [(node.id, env.graph.uid(node)) for node in list(env.graph)[before:]]:
+            env.graph.set_uid(node_id, prefix + uid)
+    return sinks
+
+
+def _compare_run(transcript: Transcript, sinks: Mapping[str, MemorySink], where: str, *, ordered: bool) -> None:
     found = {name: [tuple(row) for row in sink.rows] for name, sink in sinks.items()}
-    _compare(expected, found, transcript, f"the run on {engine}", ordered=transcript.ordered and parallelism == 1)
+    _compare(_expected(transcript), found, transcript, where, ordered=ordered and transcript.ordered)
 
 
 class _Player(Harness):
