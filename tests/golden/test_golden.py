@@ -87,6 +87,8 @@ def chosen_graph() -> hw.Environment:
     keyed.window(tumbling).agg(total=total).with_uid("slices").sink(hw.connectors.memory())
     keyed.window(tumbling).late_to(late).agg(total=total).with_uid("slices-late").sink(hw.connectors.memory())
     keyed.window(hw.count(10)).agg(total=total).with_uid("count").sink(hw.connectors.memory())
+    keyed.window(tumbling).trigger(hw.triggers.count(2)).agg(n=hw.count()).with_uid("runs").sink(hw.connectors.memory())
+    keyed.window(hw.session("1 min")).agg(n=hw.count()).with_uid("bursts").sink(hw.connectors.memory())
     keyed.window(tumbling).reduce(max).with_uid("elements").sink(hw.connectors.memory())
     pairs = web.join(shop).where("user").equal_to("user").window(tumbling)
     pairs.apply().with_uid("pairs").sink(hw.connectors.memory())

@@ -78,6 +78,12 @@ def test_every_operator_is_in_a_transcript(plans: list[JobPlan]) -> None:
     assert operators() - run == set()
 
 
+def test_every_way_to_compute_a_step_is_in_a_transcript(plans: list[JobPlan]) -> None:
+    stateful = [(node, plan.of(node)) for plan in plans for node in plan.graph if node.is_stateful]
+    used = {f"{node.operation} {chosen.way}" if chosen.way else node.operation for node, chosen in stateful}
+    assert used == set(registry.STATEFUL)
+
+
 def operators_of(plan: JobPlan, node: Node) -> Iterator[object]:
     """What runs a node; before a stateless one that rows move to stands an operator that only passes them on."""
     graph, chosen = plan.graph, plan.of(node)

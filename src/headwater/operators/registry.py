@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from headwater.data.schema import Schema
 from headwater.graph.nodes import Node, WindowNode
-from headwater.graph.nodes.windows import BY_COUNT, BY_ELEMENT, BY_SLICES
+from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RUNS, BY_SLICES
 from headwater.operators.broadcast_process import BroadcastProcessOperator
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
@@ -43,8 +44,10 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
     "running": RunningOperator,
     "stateful_process": StatefulProcessOperator,
     "temporal_join": TemporalJoinOperator,
+    f"window {BY_BURSTS}": partial(WindowOperator, way=BY_BURSTS),
     f"window {BY_COUNT}": CountWindowOperator,
     f"window {BY_ELEMENT}": WindowOperator,
+    f"window {BY_RUNS}": partial(WindowOperator, way=BY_RUNS),
     f"window {BY_SLICES}": SlicedWindowOperator,
     f"window_join {BY_SLICES}": WindowJoinOperator,
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.graph.nodes.windows import BY_COUNT, BY_ELEMENT, BY_SLICES
+from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RUNS, BY_SLICES
 from headwater.operators.window.slicing import WindowCombiner
 from headwater.plan.choices import AFTER_COMMIT, EARLY, IN_MEMORY, ON_DISK, Chosen
 from headwater.plan.plan import RULES, JobPlan, plan_job
@@ -23,6 +23,10 @@ TENS = hw.tumbling("10 s")
 
 class Count(hw.KeyedProcessFunction):
     seen = hw.ValueState("bigint", default=0)
+
+
+def _apart(before: Any, row: Any) -> int:
+    return int(row.n - before.n)
 
 
 def source(env: hw.Environment, name: str = "rows") -> Stream:
@@ -45,15 +49,19 @@ def planned(build: Any, **settings: Any) -> tuple[JobPlan, Chosen]:
         (lambda s: s.window(hw.sliding("60 s", "10 s")).agg(n=hw.sum("n")), BY_SLICES, True),
         (lambda s: s.window(hw.sliding("10 s", "60 s")).agg(n=hw.sum("n")), BY_SLICES, False),
         (lambda s: s.window(TENS).agg(n=hw.first("n")), BY_SLICES, False),
-        (lambda s: s.window(hw.sliding("60 s", "10 s")).agg(n=hw.first("n")), BY_ELEMENT, False),
+        (lambda s: s.window(hw.sliding("60 s", "10 s")).agg(n=hw.first("n")), BY_RUNS, False),
         (lambda s: s.window(TENS).late_to(hw.OutputTag("late", "n long")).agg(n=hw.sum("n")), BY_SLICES, False),
         (lambda s: s.window(TENS).allow_lateness("1 s").agg(n=hw.sum("n")), BY_SLICES, True),
-        (lambda s: s.window(TENS).panes("retracting").agg(n=hw.sum("n")), BY_ELEMENT, False),
-        (lambda s: s.window(TENS).trigger(hw.triggers.count(2)).agg(n=hw.sum("n")), BY_ELEMENT, False),
+        (lambda s: s.window(TENS).panes("retracting").agg(n=hw.sum("n")), BY_RUNS, False),
+        (lambda s: s.window(TENS).trigger(hw.triggers.count(2)).agg(n=hw.sum("n")), BY_RUNS, False),
+        (lambda s: s.window(TENS).trigger(hw.triggers.delta(1, _apart)).agg(n=hw.sum("n")), BY_ELEMENT, False),
+        (lambda s: s.window(hw.global_window()).trigger(hw.triggers.count(2)).agg(n=hw.sum("n")), BY_RUNS, False),
         (lambda s: s.window(TENS).evict(hw.evictors.count(2)).agg(n=hw.sum("n")), BY_ELEMENT, False),
         (lambda s: s.window(TENS).reduce(max), BY_ELEMENT, False),
-        (lambda s: s.window(hw.session("10 s")).agg(n=hw.sum("n")), BY_ELEMENT, False),
-        (lambda s: s.window(hw.processing_time(TENS)).agg(n=hw.sum("n")), BY_ELEMENT, False),
+        (lambda s: s.window(hw.session("10 s")).agg(n=hw.sum("n")), BY_BURSTS, False),
+        (lambda s: s.window(hw.session("10 s")).trigger(hw.triggers.count(2)).agg(n=hw.sum("n")), BY_ELEMENT, False),
+        (lambda s: s.window(hw.processing_time(hw.session("10 s"))).agg(n=hw.sum("n")), BY_BURSTS, False),
+        (lambda s: s.window(hw.processing_time(TENS)).agg(n=hw.sum("n")), BY_RUNS, False),
         (lambda s: s.window(hw.count(3)).agg(n=hw.sum("n")), BY_COUNT, False),
         (lambda s: s.window(hw.count(3)).evict(hw.evictors.count(2)).agg(n=hw.sum("n")), BY_ELEMENT, False),
         (lambda s: s.join(s).where("k").equal_to("k").window(TENS).apply(), BY_SLICES, False),

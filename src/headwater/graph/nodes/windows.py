@@ -22,8 +22,9 @@ from headwater.windows.assigners import CountWindows, SlicedAssigner, WindowAssi
 from headwater.windows.evictors import Evictor
 from headwater.windows.triggers import EventTimeTrigger, Trigger
 
-BY_SLICES, BY_COUNT, BY_ELEMENT = "by slices", "by count", "by element"
-"""The ways to compute windows."""
+BY_SLICES, BY_COUNT, BY_RUNS, BY_BURSTS = "by slices", "by count", "by runs", "by bursts"
+BY_ELEMENT = "by element"
+"""The ways to compute windows: by columns, or row by row."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.pieces import Runs
 from headwater.operators.window.schedule import slice_starts
 from headwater.operators.window.scope import Scope, scope_of
-from headwater.windows.assigners import EVENT, GLOBAL, Global, InProcessingTime, SlicedAssigner, Window, assigns_as
+from headwater.windows.assigners import EVENT, GLOBAL, SlicedAssigner, Window
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,3 @@ def _missed(spans: list[list[Window]], at: Codes) -> MissedWindows:
     lasts = [windows[-1] if windows and windows[-1] != GLOBAL else None for windows in spans]
     edges = np.array([last or (0, 0) for last in lasts], np.int64)[at]
     return MissedWindows(edges[:, 0], edges[:, 1], np.array([last is not None for last in lasts])[at])
-
-
-def assignment_of(node: WindowNode, step: str) -> Assignment | None:
-    """What assigns windows by columns; None where triggers, evictors or functions want to see each row."""
-    if node.aggregates is None or node.evictor is not None or node.process is not None:
-        return None
-    assigner = node.assigner.inner if isinstance(node.assigner, InProcessingTime) else node.assigner
-    is_by_time = assigns_as(assigner, SlicedAssigner) or assigns_as(assigner, Global)
-    return Assignment(node, step) if is_by_time and node.trigger.takes_rows() else None

@@ -27,7 +27,7 @@ from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.stateless import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
-from headwater.windows.assigners import EVENT, InProcessingTime, Session, Window, assigns_as
+from headwater.windows.assigners import EVENT, InProcessingTime, Session, Window
 
 SessionsOf = Callable[[Any], list[Window]]
 """Gives the sessions of a key."""
@@ -65,8 +65,10 @@ class Bursts:
     always if one is so late that only a session that is there already may take it.
     """
 
-    def __init__(self, node: WindowNode, step: str, row: type[Row], session: Session) -> None:
+    def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
         assert node.aggregates is not None
+        session = node.assigner.inner if isinstance(node.assigner, InProcessingTime) else node.assigner
+        assert isinstance(session, Session)
         self._node, self._step, self._row, self._session = node, step, row, session
         self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
         self._is_event_time = node.assigner.domain == EVENT
@@ -198,13 +200,3 @@ def _keep_order(bursts: list[Burst], sessions: list[Window]) -> bool:
             return False
         joined += own
     return len(set(joined)) == len(joined)
-
-
-def bursts_of(node: WindowNode, step: str, row: type[Row]) -> Bursts | None:
-    """What makes bursts for a step; None where functions, evictors or the trigger want to see each row."""
-    if node.aggregates is None or node.evictor is not None or node.process is not None:
-        return None
-    session = node.assigner.inner if isinstance(node.assigner, InProcessingTime) else node.assigner
-    if not assigns_as(session, Session) or not (node.trigger.takes_rows() and node.trigger.waits_for_time):
-        return None
-    return Bursts(node, step, row, session)

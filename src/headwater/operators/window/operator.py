@@ -15,13 +15,14 @@ from headwater.data.rows import Row
 from headwater.errors import HeadwaterError, RowError
 from headwater.functions import Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
+from headwater.graph.nodes.windows import BY_BURSTS, BY_ELEMENT, BY_RUNS
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless import SideRow, rows_of, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
-from headwater.operators.window.assignment import Assigned, assignment_of
-from headwater.operators.window.bursts import Burst, Bursts, bursts_of
+from headwater.operators.window.assignment import Assigned, Assignment
+from headwater.operators.window.bursts import Burst, Bursts
 from headwater.operators.window.contents import AggregateContents, Contents, contents_of
 from headwater.operators.window.late import LateRows, late_rows
 from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
@@ -39,11 +40,11 @@ _SLICE_ROWS = 65_536
 
 
 class WindowOperator(KeepsTimers):
-    """Runs one window step on one subtask."""
+    """Runs one window step on one subtask: by runs or by bursts of rows where it is told so, else element by element."""
 
     needs_order = True
 
-    def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
+    def __init__(self, node: WindowNode, step: str, row: type[Row], *, way: str = BY_ELEMENT) -> None:
         self._node, self._step, self._row = node, step, row
         self._assigner = node.assigner
         self._is_event_time = node.assigner.domain == EVENT
@@ -51,7 +52,8 @@ class WindowOperator(KeepsTimers):
         self._timers = StepTimers(step, scope, Cursor(), scope_spread(node.key))
         self._trigger = TriggerHost(node, step, scope, self._timers)
         self._contents: Contents = contents_of(node, step)
-        self._assignment, self._bursts = assignment_of(node, step), bursts_of(node, step, row)
+        self._assignment = Assignment(node, step) if way == BY_RUNS else None
+        self._bursts = Bursts(node, step, row) if way == BY_BURSTS else None
         self._book = PaneBook(node, step)
         self._late = late_rows(node, step)
         self._open_states(scope)

@@ -1,4 +1,4 @@
-"""How windows are computed: by slices or by count where that can be, which is by columns, else element by element."""
+"""How windows are computed: by slices, count, runs or bursts where that can be, which is by columns; else by element."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from headwater.aggregates.declared import is_in_any_order
 from headwater.graph.nodes import WindowJoinNode, WindowNode
-from headwater.graph.nodes.windows import BY_COUNT, BY_ELEMENT, BY_SLICES
-from headwater.windows.assigners import SlicedAssigner, assigns_as
+from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RUNS, BY_SLICES
+from headwater.windows.assigners import Global, InProcessingTime, Session, SlicedAssigner, assigns_as
 from headwater.windows.triggers import EventTimeTrigger
 
 if TYPE_CHECKING:
@@ -27,7 +27,14 @@ def way_of(node: WindowNode) -> str:
     """How a window step is computed."""
     if node.is_counted:
         return BY_COUNT
-    return BY_SLICES if _is_sliced(node) else BY_ELEMENT
+    if _is_sliced(node):
+        return BY_SLICES
+    if node.aggregates is None or node.evictor is not None or node.process is not None or not node.trigger.takes_rows():
+        return BY_ELEMENT
+    assigner = node.assigner.inner if isinstance(node.assigner, InProcessingTime) else node.assigner
+    if assigns_as(assigner, SlicedAssigner) or assigns_as(assigner, Global):
+        return BY_RUNS
+    return BY_BURSTS if assigns_as(assigner, Session) and node.trigger.waits_for_time else BY_ELEMENT
 
 
 def _is_sliced(node: WindowNode) -> bool:

@@ -15,6 +15,7 @@ from headwater.functions import AggregateFunction, ProcessWindowFunction, Window
 from headwater.operators.contract import StepTime
 from headwater.operators.window.operator import WindowOperator
 from headwater.operators.window.triggering import with_parts
+from headwater.plan.rules.windows import way_of
 from headwater.streams.keyed import KeyedStream
 from headwater.testing.conformance.rows import STEP, Came, Rows, window_nodes
 from headwater.testing.conformance.verdict import NotConforming, require
@@ -150,8 +151,11 @@ class TriggerLife:
         self._inner = node.trigger
         self._probe = (_Probe if at_once is None else _ProbeOfMany)(node.trigger, self._said)
         self._node = dataclasses.replace(node, trigger=self._probe)
-        self._operator = WindowOperator(self._node, STEP, rows.schema.row)
+        self._operator = self._new_operator()
         self._watermark_ms, self._now_ms = MIN_TIMESTAMP, 0
+
+    def _new_operator(self) -> WindowOperator:
+        return WindowOperator(self._node, STEP, self._rows.schema.row, way=way_of(self._node))
 
     @property
     def words(self) -> list[Word]:
@@ -200,7 +204,7 @@ class TriggerLife:
 
     def _restore(self) -> None:
         """Go on with another copy of the trigger, which knows what is stored and nothing else."""
-        restored = WindowOperator(self._node, STEP, self._rows.schema.row)
+        restored = self._new_operator()
         before = self._operator.tables()
         for name, table in restored.tables().items():
             table.apply(before[name].dump())
