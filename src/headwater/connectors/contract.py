@@ -154,11 +154,11 @@ class Sink(ABC):
         yield path, name, len(table)
 
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:  # noqa: B027  most outputs have no owner
-        """Called before `open` for a job that goes on from a savepoint: the output of job `before` becomes this one's.
+        """Called before any `open` for a job that goes on from a savepoint: the output of `before` becomes this one's.
 
         What that job published up to the savepoint's epoch stays. An output that knows its owner refuses when the owner
         is neither that job nor another one that goes on from the same savepoint, or when it has rows of a later epoch:
-        those would come again. From then on it refuses the job it belonged to. May be called again after a crash.
+        those would come again. From then on it refuses the job it belonged to. May be called again by another process.
         """
 
     @abstractmethod

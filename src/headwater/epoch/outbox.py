@@ -1,15 +1,12 @@
-"""The outbox: outputs are staged in the epoch, named in a manifest, and published after the epoch is committed.
+"""The outbox: files that tasks stage for sinks, the manifests that name those of each epoch, and how far all is published.
 
-Nothing outside sees an epoch before it is committed, and a committed epoch that was not published is published first
-thing after a restart. Publishing twice is a no-op, because names are fixed by sink, epoch and origin.
-
-A job that is at-least-once hands an epoch over before it is committed. What is left to do afterwards is the same.
+`EpochProtocol` fills and empties it. An epoch can be published twice, because names are fixed by sink, epoch and place.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +14,7 @@ import pyarrow as pa
 from headwater.connectors.contract import Sink, Staged
 from headwater.data.batch import Batch
 from headwater.epoch.manifest import Manifest, Published
-from headwater.epoch.steps import EpochStep, OnStep
-from headwater.errors import HeadwaterError, PublishError
+from headwater.errors import PublishError
 from headwater.job.layout import OutboxLayout
 from headwater.plan.plan import JobPlan
 
@@ -46,11 +42,11 @@ def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str
 
 
 class Outbox:
-    """The driver's side: manifests, publication in the order of epochs, recovery."""
+    """The driver's side: what is staged, what of it belongs to which epoch, and how far epochs are published."""
 
-    def __init__(self, folder: Path, sinks: dict[str, Sink], on_step: OnStep, first_epoch: int = 0) -> None:
+    def __init__(self, folder: Path, sinks: Iterable[Sink] = (), first_epoch: int = 0) -> None:
         """`first_epoch` is the job's first one; those before it are another job's, and published."""
-        self._folder, self._sinks, self._on_step = folder, sinks, on_step
+        self._folder, self._sinks = folder, list(sinks)
         self._layout = OutboxLayout(folder)
         self.progress = Published.read_if_there(self._layout.published) or Published(first_epoch - 1)
 
@@ -77,50 +73,17 @@ class Outbox:
         """Drop the manifest of an epoch that was never committed; the epoch will be computed again."""
         self._layout.manifest(epoch).unlink(missing_ok=True)
 
-    def recover(self, is_committed: Callable[[int], bool]) -> None:
-        """Publish epochs that were committed, discard those that were not: they are computed again."""
-        for epoch in self.pending():
-            if is_committed(epoch):
-                self.publish(epoch)
-            else:
-                self.discard(epoch)
-        self.remove_orphans()
+    def manifest(self, epoch: int) -> Manifest:
+        """What an epoch has staged."""
+        return Manifest.read(self._layout.manifest(epoch))
 
-    def publish(self, epoch: int) -> Manifest:
-        """Hand a committed epoch to every sink, then record it and clean up. Returns its manifest."""
-        self.hand_over(epoch)
-        return self.close(epoch)
-
-    def hand_over(self, epoch: int) -> None:
-        """Give an epoch to every sink; if it has not been committed when the job fails, it will be given again."""
-        manifest = Manifest.read(self._layout.manifest(epoch))
-        for file in manifest.files:
-            if file.sink not in self._sinks:
-                raise PublishError.sink_is_gone(file.sink, epoch)
-        for uid, sink in self._sinks.items():
-            try:
-                sink.at_epoch(manifest.now_ms, ended=manifest.end)
-                sink.publish(epoch, [file for file in manifest.files if file.sink == uid])
-            except HeadwaterError:
-                raise
-            except Exception as error:
-                raise PublishError.failed(uid, epoch, f"{type(error).__name__}: {error}") from error
-            self._on_step(EpochStep.PUBLISHING, epoch)
-        self._on_step(EpochStep.PUBLISHED, epoch)
-
-    def flush(self) -> None:
-        """Let every sink show what it holds back."""
-        for sink in self._sinks.values():
-            sink.flush()
-
-    def close(self, epoch: int) -> Manifest:
-        """Record an epoch that is committed and that every sink has, and clean up. Returns its manifest."""
-        manifest = Manifest.read(self._layout.manifest(epoch))
-        self.progress = Published(epoch, manifest.end, manifest.positions)
-        self.progress.write(self._layout.published)
+    def close(self, epoch: int) -> None:
+        """Record an epoch that is committed and that every sink has, and clean up."""
+        manifest = self.manifest(epoch)
+        progress = Published(epoch, manifest.end, manifest.positions)
+        progress.write(self._layout.published)
+        self.progress = progress
         self._clean(epoch)
-        self._on_step(EpochStep.CLEANED, epoch)
-        return manifest
 
     def _clean(self, epoch: int) -> None:
         self._layout.manifest(epoch).unlink(missing_ok=True)
@@ -132,11 +95,11 @@ class Outbox:
         """Remove what earlier runs left behind: their plans, and staged files that no manifest names."""
         for plan in self._layout.plans():
             plan.unlink(missing_ok=True)
-        kept = {file.path for epoch in self.pending() for file in Manifest.read(self._layout.manifest(epoch)).files}
+        kept = {file.path for epoch in self.pending() for file in self.manifest(epoch).files}
         for folder in self._staging_folders():
             for path in folder.glob("[0-9]" * 10 + "-*"):
                 if str(path) not in kept:
                     path.unlink(missing_ok=True)
 
     def _staging_folders(self) -> list[Path]:
-        return sorted({sink.staging_folder(self._folder) for sink in self._sinks.values()})
+        return sorted({sink.staging_folder(self._folder) for sink in self._sinks})

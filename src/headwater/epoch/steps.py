@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class EpochStep(IntEnum):
-    """What has just happened in the driver. See the epoch protocol in docs/architecture.md.
+    """What has just happened in the driver. `EpochProtocol` takes them; docs/architecture.md has them in a table.
 
     They happen in this order. A job that is at-least-once publishes before it commits: 5 and 6 come before 4.
     """

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.durable import append_line
-from headwater.epoch.outbox import Outbox
+from headwater.epoch.protocol import Claim, Computed, EpochProtocol
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
 from headwater.job.reading import SHOWN_RESTARTS
 from headwater.job.requests import JobAnswer
 from headwater.job.status import JobStatus, RestartReason
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint, free_folder
+from headwater.savepoints.origin import Origin
 
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoints
@@ -35,13 +37,11 @@ _MESSAGE_CHARACTERS = 4000
 class SupervisedJob(ABC):
     """A job in a thread of its own: attempts, the waits between them, and how it all ended."""
 
-    _outbox: Outbox
-    """What an attempt hands epochs to sinks with."""
-
-    def __init__(self, name: str, settings: Settings, layout: JobLayout | None = None) -> None:
+    def __init__(self, plan: JobPlan, settings: Settings, layout: JobLayout | None = None) -> None:
         """With the layout of a job folder, reasons of restarts outlive the process, and others can watch and ask the job."""
-        self.name = name
-        self._settings = settings
+        self.name = plan.graph.name
+        self._plan, self._settings = plan, settings
+        self._protocol = EpochProtocol(plan, self, settings.on_step)
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -53,7 +53,7 @@ class SupervisedJob(ABC):
         self._error: Exception | None = None
         self._file = None if layout is None else layout.restarts
         self._listener = None if layout is None else Listener(layout, self)
-        self._thread = threading.Thread(target=self._run, name=f"headwater-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"headwater-{self.name}", daemon=True)
 
     def start(self) -> None:
         """Start the first attempt and return."""
@@ -126,18 +126,32 @@ class SupervisedJob(ABC):
     def _attempt(self, *, again: bool) -> str:
         """Run from the last committed epoch until the job has 'finished' or, because `_stopping` is set, is 'stopped'."""
 
+    @abstractmethod
+    def claim(self, origin: Origin | None) -> Claim:
+        """Make the job this engine's own."""
+
+    @abstractmethod
+    def is_committed(self, epoch: int) -> bool:
+        """Whether an epoch that has a manifest counts."""
+
+    def recovered(self, epoch: int | None) -> None:
+        newest = -1 if epoch is None else epoch
+        self._note(epoch=newest, published=newest)
+
+    def computed(self, epoch: int, what: Computed) -> None:
+        with self._lock:
+            self._status = replace(self._status.after(epoch, what.reports), positions=what.positions)
+
+    def handed_over(self, epoch: int) -> None:
+        self._note(published=epoch)
+
     def _wait_until_published(self, path: Path) -> None:
         """Wait for the first epoch that can be saved, as long as the job is on its way to it."""
         deadline = time.monotonic() + _FIRST_EPOCH_S
-        while self.status().published < self._first_epoch:
+        while self._protocol.published < self._protocol.first_epoch:
             if not self._thread.is_alive() or time.monotonic() > deadline or self._thread is threading.current_thread():
                 raise SavepointError.nothing_committed(self.name, path)
             time.sleep(_POLL_S)
-
-    @property
-    @abstractmethod
-    def _first_epoch(self) -> int:
-        """The number of the job's first epoch; those before it are of the job that it goes on from."""
 
     @abstractmethod
     def _save(self, path: Path) -> Savepoint:
@@ -145,14 +159,18 @@ class SupervisedJob(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Let go of what all attempts share."""
+        """Let go of what all attempts share, beside sinks."""
+
+    def abandon(self) -> None:
+        """Let go of everything, when the job could not be started."""
+        with contextlib.suppress(Exception):  # what kept it from starting is what counts
+            self._protocol.close()
+        self.release()
 
     def _run(self) -> None:
         state, error, told = "failed", None, None
         try:
-            state = self._attempts()
-            self._outbox.flush()
-            self._save_last()
+            state = self._life()
         except Exception as raised:  # handed to whoever waits
             state, error, told = "failed", raised, "\n".join([str(raised), *getattr(raised, "__notes__", ())])
         finally:
@@ -164,6 +182,19 @@ class SupervisedJob(ABC):
         self._note(state=state, error=told)
         if self._listener is not None:
             self._listener.finish(self._last_answer())
+
+    def _life(self) -> str:
+        """All attempts, and what is done when they are over; returns how they ended."""
+        try:
+            state = self._attempts()
+            self._protocol.flush()
+            self._save_last()
+        except BaseException:
+            with contextlib.suppress(Exception):  # what made the job fail is what counts
+                self._protocol.close()
+            raise
+        self._protocol.close()
+        return state
 
     def _save_last(self) -> None:
         """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""

@@ -15,6 +15,6 @@ class LocalEngine:
         try:
             job.start()
         except BaseException:
-            job.release()
+            job.abandon()
             raise
         return job

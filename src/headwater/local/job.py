@@ -13,7 +13,6 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,11 +20,10 @@ from headwater.connectors.contract import Positions
 from headwater.epoch import offsets
 from headwater.epoch.alignment import Marks
 from headwater.epoch.backpressure import Unaligned
-from headwater.epoch.manifest import Manifest
-from headwater.epoch.offset import Offset
-from headwater.epoch.outbox import Outbox, stage
-from headwater.epoch.reports import backlog_of, level_report, staged_files, tell_sources
-from headwater.epoch.steps import EpochStep
+from headwater.epoch.offset import BySplit, Offset
+from headwater.epoch.outbox import stage
+from headwater.epoch.protocol import Claim, Computed
+from headwater.epoch.reports import TaskReport, backlog_of, marks_of
 from headwater.errors import JobError
 from headwater.job.engine import Settings
 from headwater.job.state_view import StateView, level_of_state, view_of
@@ -34,9 +32,8 @@ from headwater.local.cluster import CommittedEpoch, LocalCluster
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
-from headwater.savepoints.remembered import begin_sources
+from headwater.savepoints.origin import Origin
 from headwater.savepoints.taking import Epoch, Part, take, write_part
-from headwater.task.closing import close_all
 from headwater.task.host import Outcome
 from headwater.task.outlet import Routed
 
@@ -50,15 +47,12 @@ class LocalJob(SupervisedJob):
     """
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
-        super().__init__(plan.graph.name, settings)
-        self._plan = plan
+        super().__init__(plan, settings)
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
         self._sources = Path(tempfile.mkdtemp(prefix="headwater-local-sources-"))
         weakref.finalize(self, shutil.rmtree, self._sources, ignore_errors=True)  # a job that has ended can be saved
         self._job_id = uuid.uuid4().hex
-        origin = settings.origin
-        self._outbox = Outbox(self._folder, plan.sinks_by_uid(), settings.on_step, self._first_epoch)
-        self._cluster = LocalCluster(plan, origin=origin, stopwatch=settings.stopwatch)
+        self._cluster = LocalCluster(plan, origin=settings.origin, stopwatch=settings.stopwatch)
         self._committed = threading.Lock()
         """Held while an epoch is committed and published, so that who has it sees a published epoch."""
         self._targets: dict[str, Positions] | None = None
@@ -69,22 +63,16 @@ class LocalJob(SupervisedJob):
         self._aligned: CommittedEpoch | None = None
         self._is_aligned = threading.Event()
 
-    @property
-    def _first_epoch(self) -> int:
-        return 0 if self._settings.origin is None else self._settings.origin.epoch + 1
-
     def start(self) -> None:
-        origin = self._settings.origin
-        begin_sources(self._plan, self._sources, origin, is_new=True)
-        if origin is not None:
-            for node in self._plan.sinks():
-                node.sink.take_over(self._plan.graph.uid(node), self._job_id, origin.job_id, origin.epoch)
-        self._open_sinks(resumed=origin is not None)
+        self._protocol.begin(self._sources, self._settings.origin, is_new=True)
+        self._protocol.recover(again=False)
         super().start()
 
-    def _open_sinks(self, *, resumed: bool) -> None:
-        for node in self._plan.sinks():
-            node.sink.open(self._plan.graph.uid(node), self._job_id, node.schema, resumed=resumed)
+    def claim(self, origin: Origin | None) -> Claim:
+        return Claim(self._job_id, origin, resumed=False, outbox=self._folder)
+
+    def is_committed(self, epoch: int) -> bool:
+        return self._offset is not None and epoch < self._offset.epoch
 
     def _attempt(self, *, again: bool) -> str:
         if again:
@@ -110,12 +98,9 @@ class LocalJob(SupervisedJob):
         self._cluster = LocalCluster(
             self._plan, self._cluster.stores, origin=settings.origin, stopwatch=settings.stopwatch
         )
-        self._open_sinks(resumed=True)
-        self._outbox.recover(lambda epoch: self._offset is not None and epoch < self._offset.epoch)
-        self._note(epoch=self._outbox.published, published=self._outbox.published)
+        self._protocol.recover(again=True)
 
     def release(self) -> None:
-        close_all(self._plan.sinks_by_uid().values())
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run_epochs(self) -> str:
@@ -151,54 +136,44 @@ class LocalJob(SupervisedJob):
         )
 
     def _run_epoch(self, start: Offset, end: Offset) -> None:
-        plan, on_step = self._plan, self._settings.on_step
-        facts = offsets.facts_of(end)
-        on_step(EpochStep.PLANNED, facts.epoch)
-        payloads: list[Routed] = []
-        outcomes: list[tuple[str, Outcome]] = []
-        marks: Marks = {}
-        for index, part in enumerate(offsets.ranges(plan, start, end)):
-            host = self._cluster.split(part.node, part.split)
-            for outcome in host.run(part.start, part.end, facts, ended=part.ended, idle=part.idle):
-                payloads.extend(outcome.payloads)
-                outcomes.append((f"s{index:04d}", outcome))
-            marks.setdefault(host.uid, {})[part.split] = outcome.steps[host.uid].watermark_ms
-        outcomes += self._cluster.run_levels(payloads)
-        reports = []
-        for place, outcome in outcomes:
-            staged = stage(plan, self._folder, facts.epoch, place, outcome.sink_batches)
-            reports.append(level_report(outcome, staged))
-        on_step(EpochStep.STAGED, facts.epoch)
-        files = staged_files(reports)
-        self._outbox.write_manifest(
-            Manifest.of(facts.epoch, files, end=end.end, positions=end.positions, now_ms=facts.now_ms)
-        )
-        on_step(EpochStep.MANIFEST, facts.epoch)
-        if self._plan.publishes_early:
-            self._hand_over(facts.epoch)
+        """The whole protocol of an epoch, on this thread."""
+        what = self._protocol.prepare(end.epoch - 1, lambda: self._compute(start, end))
         with self._committed:
-            self._cluster.commit()
-            self._offset, self._planned, self._marks, self._backlog = end, None, marks, backlog_of(reports)
-            with self._lock:
-                self._status = replace(self._status.after(facts.epoch, reports), positions=end.positions)
-            on_step(EpochStep.COMMITTED, facts.epoch)
-            if not self._plan.publishes_early:
-                self._hand_over(facts.epoch)
-            tell_sources(plan, self._outbox.close(facts.epoch).positions)
+            self._commit(end, what)
+            self._protocol.publish_committed()
             if not self._backlog and self._wants_aligned.is_set():
                 self._aligned = self._copies()
                 self._is_aligned.set()
                 self._reach_alignment()
 
-    def _hand_over(self, epoch: int) -> None:
-        self._outbox.hand_over(epoch)
-        self._note(published=epoch)
+    def _compute(self, start: Offset, end: Offset) -> Computed:
+        """Every split and then every level, in turn."""
+        facts = offsets.facts_of(end)
+        payloads: list[Routed] = []
+        reports = []
+        for index, part in enumerate(offsets.ranges(self._plan, start, end)):
+            host = self._cluster.split(part.node, part.split)
+            for outcome in host.run(part.start, part.end, facts, ended=part.ended, idle=part.idle):
+                payloads.extend(outcome.payloads)
+            reports.append(self._report(outcome, f"s{index:04d}", {host.uid: {part.split: part.end}}))
+        for place, outcome in self._cluster.run_levels(payloads):
+            reports.append(self._report(outcome, place))
+        return Computed(reports, end.positions, end.now_ms, end.end)
+
+    def _report(self, outcome: Outcome, place: str, positions: BySplit | None = None) -> TaskReport:
+        staged = stage(self._plan, self._folder, outcome.epoch, place, outcome.sink_batches)
+        return TaskReport(tuple(staged), outcome.steps, positions or {})
+
+    def _commit(self, end: Offset, what: Computed) -> None:
+        self._cluster.commit()
+        self._offset, self._planned = end, None
+        self._marks, self._backlog = marks_of(what.reports), backlog_of(what.reports)
 
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
         with self._committed:
             copies = self._copies()
-        known = [copies.epoch] if copies.epoch >= self._first_epoch else []
+        known = [copies.epoch] if copies.epoch >= self._protocol.first_epoch else []
         if not known or epoch not in (None, copies.epoch):
             raise JobError.not_retained(self.name, epoch, known)
         with copies.hosts(self._plan) as hosts:
@@ -236,4 +211,4 @@ class LocalJob(SupervisedJob):
     def _copies(self) -> CommittedEpoch:
         """The newest epoch, as it will be when the job has gone on."""
         stores = {place: store.copy() for place, store in self._cluster.stores.items()}
-        return CommittedEpoch(self._outbox.published, self._offset, stores)
+        return CommittedEpoch(self._protocol.published, self._offset, stores)

@@ -19,10 +19,8 @@ from headwater.connectors.dataframes import DataFrameSink
 from headwater.epoch import offsets
 from headwater.epoch.alignment import MarksFile
 from headwater.epoch.backpressure import BacklogFile
-from headwater.epoch.manifest import Manifest
-from headwater.epoch.outbox import Outbox
-from headwater.epoch.reports import TaskReport, backlog_of, marks_of, positions_of, staged_files, tell_sources
-from headwater.epoch.steps import EpochStep
+from headwater.epoch.protocol import Claim, Computed
+from headwater.epoch.reports import TaskReport, backlog_of, marks_of, positions_of
 from headwater.errors import HeadwaterError, JobError
 from headwater.job.checkpoints.history import History
 from headwater.job.checkpoints.listing import Checkpoints, damage_of_newest
@@ -37,7 +35,6 @@ from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.origin import Origin
-from headwater.savepoints.remembered import begin_sources
 from headwater.savepoints.taking import Epoch, take
 from headwater.spark.checkpoint_files import CheckpointFiles
 from headwater.spark.commits import Commits
@@ -50,10 +47,7 @@ from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import LastLook, StoredEpoch
-from headwater.task.closing import close_all
 
-_MAX_UNPUBLISHED = 8
-"""Epochs that may wait for a slow sink before the pipeline waits too."""
 _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
 _POLL_S = 0.02
@@ -68,7 +62,7 @@ class SparkEngine:
         try:
             job.start()
         except BaseException:
-            job.release()
+            job.abandon()
             raise
         return job
 
@@ -77,11 +71,9 @@ class SparkJob(SupervisedJob):
     """A streaming query, or one after another, with a publisher that hands committed epochs to the sinks."""
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
-        self._plan = plan
         self._is_temporary = settings.job_dir is None
-        name = plan.graph.name
-        self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{name}-")))
-        super().__init__(name, settings, None if self._is_temporary else self._folder.layout)
+        self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{plan.graph.name}-")))
+        super().__init__(plan, settings, None if self._is_temporary else self._folder.layout)
         self._session: SparkSession | None = None
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
@@ -92,19 +84,10 @@ class SparkJob(SupervisedJob):
         self._history = History(self._folder.layout.epochs, CheckpointFiles(self._folder.layout.checkpoint, 0, 0))
         self._targets: dict[str, Positions] | None = None
         self._last_look = LastLook()
-        self._giving_up = threading.Event()
-        self._published = threading.Condition()
-
-    @property
-    def _first_epoch(self) -> int:
-        return self._folder.first_epoch
 
     def start(self) -> None:
         """Take the folder, and start the first query before the thread that watches it: errors are the caller's."""
-        origin = self._origin()
-        begin_sources(self._plan, self._folder.layout.sources, origin, is_new=not self._folder.is_claimed())
-        self._folder.claim(self._plan, origin)
-        finish_rewind(JobReader(self._folder.path))
+        self._protocol.begin(self._folder.layout.sources, self._origin(), is_new=not self._folder.is_claimed())
         self._note(restarts=read_reasons(self._folder.layout.restarts))
         try:
             self._begin(again=False)
@@ -116,6 +99,15 @@ class SparkJob(SupervisedJob):
                 raise explained(self.name, error, self._folder.path) from error
             raise
         super().start()
+
+    def claim(self, origin: Origin | None) -> Claim:
+        folder = self._folder
+        folder.claim(self._plan, origin)
+        finish_rewind(JobReader(folder.path))
+        return Claim(folder.job_id, folder.origin, folder.resumed, folder.layout.outbox.path)
+
+    def is_committed(self, epoch: int) -> bool:
+        return epoch in self._commits or self._replay.was_committed(epoch)
 
     def _origin(self) -> Origin | None:
         """What the job goes on from, unless it goes on with what is in its folder."""
@@ -139,25 +131,16 @@ class SparkJob(SupervisedJob):
         return Checkpoints(self._folder.path)
 
     def _begin(self, *, again: bool) -> None:
-        """Open the sinks, publish what was left behind, and start a query if there is something to do and to read."""
-        plan = self._plan
+        """Recover, and start a query if there is something to do and to read."""
+        plan, outbox = self._plan, self._folder.layout.outbox
         self._query = None
-        self._giving_up.clear()
-        folder, origin = self._folder, self._folder.origin
+        self._marks = MarksFile(outbox.path, plan)
+        self._backlog = BacklogFile(outbox.path, unaligned=self._settings.unaligned_ms is not None)
+        self._replay = Replay.in_outbox(outbox)
         for node in plan.sinks():
-            uid = plan.graph.uid(node)
-            if origin is not None:
-                node.sink.take_over(uid, folder.job_id, origin.job_id, origin.epoch)
             if isinstance(node.sink, DataFrameSink):
                 node.sink.use(self._shared_session())
-            resumed = again or folder.resumed or origin is not None
-            node.sink.open(uid, folder.job_id, node.schema, resumed=resumed)
-        self._outbox = Outbox(folder.layout.outbox.path, plan.sinks_by_uid(), self._settings.on_step, self._first_epoch)
-        self._marks = MarksFile(folder.layout.outbox.path, plan)
-        self._backlog = BacklogFile(folder.layout.outbox.path, unaligned=self._settings.unaligned_ms is not None)
-        self._replay = Replay.in_outbox(folder.layout.outbox)
-        self._outbox.recover(lambda epoch: epoch in self._commits or self._replay.was_committed(epoch))
-        self._note(epoch=self._outbox.published, published=self._outbox.published)
+        self._protocol.recover(again=again)
         self._is_done = self._is_finished(again=again)
         if not self._is_done:
             damage = damage_of_newest(self._folder.path, whole=False)
@@ -172,14 +155,14 @@ class SparkJob(SupervisedJob):
         """Whether the input has ended. What came after that is for another job, unless it came while this one ran."""
         if not self._has_ended():
             return False
-        done = self._outbox.progress
+        done = self._protocol.progress
         if not again and any(offsets.end_positions(self._plan)[uid] != at for uid, at in done.positions.items()):
             raise JobError.finished(str(self._folder.path), done.epoch)
         return True
 
     def _has_ended(self) -> bool:
         """Whether the last epoch is published, and committed too: a job that was taken back computes it again."""
-        done = self._outbox.progress
+        done = self._protocol.progress
         return done.end and done.epoch in self._commits
 
     def _start_query(self) -> StreamingQuery:
@@ -213,26 +196,21 @@ class SparkJob(SupervisedJob):
             raise explained(self.name, error, self._folder.path) from error
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
-        """The steps before the commit of the epoch protocol, on the query's thread; Spark commits when this returns."""
-        on_step, epoch = self._settings.on_step, self._first_epoch + batch
-        self._wait_for_room(epoch)
-        on_step(EpochStep.PLANNED, epoch)
-        began = time.monotonic()
+        """An epoch on the query's thread; Spark commits it when this returns."""
+        epoch = self._folder.first_epoch + batch
+        with marked():
+            self._protocol.prepare(epoch, lambda: self._compute(output, batch))
+
+    def _compute(self, output: DataFrame, batch: int) -> Computed:
+        """Let tasks run, and leave what the planner, the history and a rewind have to know of their reports."""
+        epoch, began = self._folder.first_epoch + batch, time.monotonic()
         reports = [TaskReport.from_bytes(bytes(row.payload)) for row in output.collect()]
-        on_step(EpochStep.STAGED, epoch)
-        end, now_ms = any(one.end for one in reports), max((one.now_ms for one in reports), default=0)
         self._marks.write(epoch, marks_of(reports))
         self._note_backlog(epoch, backlog_of(reports))
-        staged, positions = staged_files(reports), positions_of(reports)
-        self._outbox.write_manifest(Manifest.of(epoch, staged, end=end, positions=positions, now_ms=now_ms))
-        on_step(EpochStep.MANIFEST, epoch)
         self._history.add(batch, reports, int((time.monotonic() - began) * 1000))
         self._replay = self._replay.after(epoch, self._folder.layout.outbox)
-        if self._plan.publishes_early and epoch > self._outbox.published:
-            with marked():
-                self._hand_over(epoch)
-        with self._lock:
-            self._status = self._status.after(epoch, reports)
+        now_ms = max((one.now_ms for one in reports), default=0)
+        return Computed(reports, positions_of(reports), now_ms, any(one.end for one in reports))
 
     def request_aligned_epoch(self) -> None:
         super().request_aligned_epoch()
@@ -247,12 +225,6 @@ class SparkJob(SupervisedJob):
             self._shipped.withdraw(Request.ALIGNED_EPOCH)
             if self._stopping.is_set():
                 self._shipped.request(Request.STOP)
-
-    def _wait_for_room(self, epoch: int) -> None:
-        with self._published:
-            self._published.wait_for(
-                lambda: epoch - self._outbox.published <= _MAX_UNPUBLISHED or self._giving_up.is_set()
-            )
 
     def _attempt(self, *, again: bool) -> str:
         try:
@@ -278,7 +250,7 @@ class SparkJob(SupervisedJob):
         """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
         deadline = None
         while query.isActive:
-            self._publish_committed()
+            self._protocol.publish_committed()
             self._ingest.check()
             if self._has_ended():
                 return "finished"
@@ -294,7 +266,7 @@ class SparkJob(SupervisedJob):
                 self._end_query()
             else:
                 time.sleep(_POLL_S)
-        self._publish_committed()
+        self._protocol.publish_committed()
         failure = query.exception()
         if failure is not None:
             raise explained(self.name, failure, self._folder.path)
@@ -302,9 +274,7 @@ class SparkJob(SupervisedJob):
 
     def _end_query(self) -> None:
         """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""
-        self._giving_up.set()
-        with self._published:
-            self._published.notify_all()
+        self._protocol.give_up()
         self._ingest.stop()
         query, shipped = self._query, self._shipped
         if query is not None and query.isActive:
@@ -312,26 +282,11 @@ class SparkJob(SupervisedJob):
         if shipped is not None:
             shipped.remove()
 
-    def _publish_committed(self) -> None:
-        for epoch in self._outbox.pending():
-            if epoch not in self._commits:
-                return
-            self._settings.on_step(EpochStep.COMMITTED, epoch)
-            if not self._plan.publishes_early:
-                self._hand_over(epoch)
-            tell_sources(self._plan, self._outbox.close(epoch).positions)
-            with self._published:
-                self._published.notify_all()
-
-    def _hand_over(self, epoch: int) -> None:
-        self._outbox.hand_over(epoch)
-        self._note(published=epoch)
-
     def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         level = level_of_state(self._plan, uid, name)
         newest = max(self._commits.retained(), default=None)
         stored = self._stored(newest if epoch is None else epoch)
-        shown = stored.batch + self._first_epoch
+        shown = stored.batch + self._protocol.first_epoch
         if epoch is None:
             return self._last_look.at(stored, self._plan, level, lambda hosts: view_of(hosts, uid, name, shown))
         with closing(stored.level(self._plan, level)) as found:
@@ -379,7 +334,6 @@ class SparkJob(SupervisedJob):
         return aligned
 
     def release(self) -> None:
-        close_all(self._plan.sinks_by_uid().values())
         if self._shipped is not None:
             self._shipped.remove()
         self._history.close()

@@ -15,9 +15,8 @@ import pytest
 import headwater as hw
 from headwater.control import asking
 from headwater.epoch.manifest import Published
-from headwater.epoch.outbox import Outbox
+from headwater.epoch.protocol import Claim
 from headwater.epoch.reports import TaskReport
-from headwater.epoch.steps import ignore_steps
 from headwater.job.checkpoints.listing import Checkpoints
 from headwater.job.engine import Settings
 from headwater.job.folder import JobFolder
@@ -26,8 +25,10 @@ from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner
 from headwater.job.requests import Action, JobAnswer, JobRequest
 from headwater.job.supervised import SupervisedJob
+from headwater.plan.plan import plan_job
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
+from headwater.savepoints.origin import Origin
 from headwater.task.counters import StepCounters
 
 SHAPE = {"parallelism": 1, "key groups": 128, "sources": ["rows"], "steps": {}}
@@ -36,16 +37,15 @@ SHAPE = {"parallelism": 1, "key groups": 128, "sources": ["rows"], "steps": {}}
 class Waiting(SupervisedJob):
     """Runs until it is stopped, or is told how to end."""
 
-    _first_epoch = 0
-
     def __init__(self, job_dir: Path) -> None:
         self.folder = JobFolder(job_dir)
         JobIdentity("waiting", "id", SHAPE).write(self.folder.layout.job)
         settings = Settings(
             job_dir=job_dir, checkpoint_interval_ms=0, checkpoints_retained=1, max_rows_per_epoch=1, bounded=True
         )
-        super().__init__("waiting", settings, self.folder.layout)
-        self._outbox = Outbox(self.folder.layout.outbox.path, {}, ignore_steps)
+        env = hw.Environment("waiting", engine="local")
+        env.from_rows([(1,)], "n long", name="rows").sink(hw.connectors.memory())
+        super().__init__(plan_job(env.graph, 1, 128), settings, self.folder.layout)
         self.saves: Callable[[Path], None] = lambda path: path.mkdir(parents=True)
         self.fails: Exception | None = None
 
@@ -53,6 +53,17 @@ class Waiting(SupervisedJob):
         report = TaskReport((), {"step": StepCounters(3, 2, 70, counters=counters)}, positions={"rows": {"0": 9}})
         with self._lock:
             self._status = self._status.after(epoch, [report])
+
+    def start(self) -> None:
+        self._protocol.begin(self.folder.layout.sources, None, is_new=True)
+        self._protocol.recover(again=False)
+        super().start()
+
+    def claim(self, origin: Origin | None) -> Claim:
+        return Claim("id", origin, resumed=False, outbox=self.folder.layout.outbox.path)
+
+    def is_committed(self, epoch: int) -> bool:
+        raise NotImplementedError
 
     def _attempt(self, *, again: bool) -> str:
         self._stopping.wait()

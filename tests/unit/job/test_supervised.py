@@ -13,15 +13,17 @@ import pytest
 
 import headwater as hw
 from headwater.connectors.contract import Staged
-from headwater.epoch.outbox import Outbox
-from headwater.epoch.steps import ignore_steps
+from headwater.connectors.memory import MemorySink
+from headwater.epoch.protocol import Claim
 from headwater.errors import JobError
 from headwater.job.checkpoints.listing import Checkpoints
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.reading import read_reasons
 from headwater.job.supervised import SupervisedJob
+from headwater.plan.plan import plan_job
 from headwater.savepoints.files import Savepoint
+from headwater.savepoints.origin import Origin
 
 SCHEMA = "user string, at long"
 ROWS = [("abcde"[i % 5], i * 100) for i in range(60)]
@@ -176,6 +178,21 @@ def test_a_sink_that_is_away_for_a_while_gets_what_it_missed_once(tmp_path: Path
     assert {(r.error, r.step) for r in status.restarts} == {("PublishError", None)}
 
 
+def test_a_sink_that_cannot_be_closed_is_told_unless_the_job_failed_before(tmp_path: Path) -> None:
+    class Unclosable(MemorySink):
+        def close(self) -> None:
+            raise OSError("it stays open")
+
+    sink = Unclosable()
+    job = build(Count(), sink).start()
+    with pytest.raises(OSError, match="it stays open"):
+        job.wait()
+    assert (job.status().state, job.status().error, sink.rows) == ("failed", "it stays open", expected()[0])
+    job = build(Count(Failures(tmp_path, 1)), Unclosable()).start()
+    with pytest.raises(hw.UserCodeError, match="strike"):
+        job.wait()
+
+
 def test_a_strategy_that_gives_up_says_after_how_many_restarts(tmp_path: Path) -> None:
     sink = hw.connectors.memory()
     env = build(Count(Failures(tmp_path, 9)), sink, restart=hw.restart.fixed(2, delay="1 s"))
@@ -299,8 +316,6 @@ def test_a_reason_that_cannot_be_written_does_not_keep_a_job_from_being_started_
 class _Failing(SupervisedJob):
     """Fails once."""
 
-    _first_epoch = 0
-
     def __init__(self, job_dir: Path, error: Exception) -> None:
         restart = hw.restart.fixed(1, delay="1 ms")
         settings = Settings(
@@ -311,14 +326,25 @@ class _Failing(SupervisedJob):
             bounded=True,
             restart=restart,
         )
-        super().__init__("failing", settings, JobLayout(job_dir))
-        self._raised = error
-        self._outbox = Outbox(job_dir, {}, ignore_steps)
+        plan = plan_job(build(Count(), hw.connectors.memory()).graph, 1, 128)
+        super().__init__(plan, settings, JobLayout(job_dir))
+        self._folder, self._raised = job_dir, error
+
+    def start(self) -> None:
+        self._protocol.begin(self._folder / "sources", None, is_new=True)
+        self._protocol.recover(again=False)
+        super().start()
 
     def _attempt(self, *, again: bool) -> str:
         if not again:
             raise self._raised
         return "finished"
+
+    def claim(self, origin: Origin | None) -> Claim:
+        return Claim("job", origin, resumed=False, outbox=self._folder)
+
+    def is_committed(self, epoch: int) -> bool:
+        raise NotImplementedError
 
     def checkpoints(self) -> Checkpoints:
         raise NotImplementedError
