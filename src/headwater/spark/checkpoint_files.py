@@ -31,7 +31,8 @@ _PIECES_AT_ONCE = 2048
 class CheckpointFiles:
     """The files as they are when they are asked for; the versions of a place, and what is sound, are looked at once."""
 
-    def __init__(self, folder: Path, levels: int, parallelism: int) -> None:
+    def __init__(self, folder: Path, levels: int = 0, parallelism: int = 0) -> None:
+        """Without the sizes of the job, its logs alone can be read."""
         self._offsets, self._commits, self._state = (folder / name for name in (_OFFSETS, _COMMITS, _STATE))
         self._query = folder / "metadata"
         self._places = [self._state / str(level) / str(part) for level in range(levels) for part in range(parallelism)]
@@ -40,6 +41,14 @@ class CheckpointFiles:
     def logged(self) -> list[int]:
         """The batches whose offsets are there, oldest first."""
         return sorted(_numbered(self._offsets, _BATCH))
+
+    def is_committed(self, batch: int) -> bool:
+        """Whether a batch is committed and retained."""
+        return (self._commits / str(batch)).exists()
+
+    def has_commits(self) -> bool:
+        """Whether there is a log of commits."""
+        return self._commits.exists()
 
     def committed(self) -> list[int]:
         """The batches that are committed, oldest first."""

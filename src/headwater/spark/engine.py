@@ -81,7 +81,7 @@ class SparkJob(SupervisedJob):
         self._is_done = False
         self._shipped: ShippedJob | None = None
         self._commits = Commits(self._folder)
-        self._history = History(self._folder.layout.epochs, CheckpointFiles(self._folder.layout.checkpoint, 0, 0))
+        self._history = History(self._folder.layout.epochs, CheckpointFiles(self._folder.layout.checkpoint))
         self._targets: dict[str, Positions] | None = None
         self._last_look = LastLook()
 

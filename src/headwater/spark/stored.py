@@ -19,10 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.epoch.offset import Offset
 from headwater.errors import ChangelogError, JobError
 from headwater.job.checkpoints.listing import Checkpoints
+from headwater.job.checkpoints.stored import Damage
 from headwater.job.reading import JobReader
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.taking import Part, write_part
+from headwater.spark.checkpoint_files import CheckpointFiles
 from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
 from headwater.spark.session import location
@@ -49,12 +51,11 @@ class StoredEpoch:
     batch: int
 
     def offset(self) -> Offset:
-        """Where the job stood after the batch; the last line of Spark's log of it is our source's offset."""
-        file = self.checkpoint / "offsets" / str(self.batch)
+        """Where the job stood after the batch."""
         try:
-            return Offset.from_text(file.read_text().splitlines()[-1], str(file))
-        except (OSError, ValueError, IndexError) as error:
-            raise JobError.corrupt(str(file), str(error)) from None
+            return CheckpointFiles(self.checkpoint).offset(self.batch)
+        except Damage as damage:
+            raise JobError.corrupt(str(damage.path), damage.problem) from None
 
     def write_parts(self, plan: JobPlan, folder: Path) -> Iterator[Part]:
         """Write the state of every subtask into a savepoint's folder, in half as many tasks: the job's epochs need room."""
