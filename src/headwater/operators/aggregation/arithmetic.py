@@ -55,7 +55,7 @@ class Sum:
             return self._add_decimals(array, groups)
         values, groups = present(array, groups)
         if pa.types.is_floating(self.dtype):
-            sums: Floats | Ints = groups.add_floats(_floats(values))
+            sums: Floats | Ints = groups.add_floats(floats_of(values))
         else:
             sums = self._add_integers(values.cast(pa.int64()).to_numpy(), groups)
         return pa.array(sums, mask=groups.sizes == 0)
@@ -64,9 +64,9 @@ class Sum:
         if not len(values):
             return np.zeros(groups.count, np.int64)
         if max(-int(values.min()), int(values.max())) * len(values) <= _LARGEST:
-            return groups.add(values)
-        low = groups.add(values & _LOW_HALF)
-        high = groups.add(values >> 32) + (low >> 32)
+            return groups.add(groups.signed(values))
+        low = groups.add(groups.signed(values & _LOW_HALF))
+        high = groups.add(groups.signed(values >> 32)) + (low >> 32)
         overflow = np.flatnonzero(high != high.astype(np.int32))
         if len(overflow):
             at = overflow[0]
@@ -75,6 +75,8 @@ class Sum:
 
     def _add_decimals(self, array: pa.Array, groups: Groups) -> pa.Array:
         wide = array.cast(pa.decimal256(_WIDE, self.dtype.scale))
+        if groups.signs is not None:
+            wide = pc.if_else(pa.array(groups.signs > 0), wide, pc.negate(wide))
         table = pa.table({"group": groups.of, "sum": wide}).group_by("group", use_threads=False)
         found = table.aggregate([("sum", "sum")]).combine_chunks()
         places = np.full(groups.count, -1)
@@ -142,7 +144,7 @@ class Variance:
 
     def partial(self, columns: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
         values, groups = present(columns[0], groups)
-        floats = _floats(values)
+        floats = floats_of(values)
         return self._merge(np.ones(len(floats), np.int64), floats, np.zeros(len(floats)), groups)
 
     def merge(self, columns: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
@@ -172,6 +174,7 @@ def count_present(array: pa.Array, groups: Groups) -> Ints:
     return groups.where(mask(array.is_valid())).sizes if array.null_count else groups.sizes
 
 
-def _floats(values: pa.Array) -> Floats:
+def floats_of(values: pa.Array) -> Floats:
+    """Numbers of any type as floats."""
     floats: Floats = values.cast(pa.float64(), safe=False).to_numpy()
     return floats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ Bools = npt.NDArray[np.bool_]
 class Groups:
     """Which group each row belongs to. A group may be without rows, as rows with nulls are taken out."""
 
-    def __init__(self, of: Ints, count: int) -> None:
+    def __init__(self, of: Ints, count: int, signs: Ints | None = None) -> None:
         self.of = of
         self.count = count
+        self.signs = signs
+        """1 where a row adds, -1 where it takes one back; None where all add."""
 
     @cached_property
     def sizes(self) -> Ints:
@@ -39,7 +41,7 @@ class Groups:
 
     def where(self, keep: Bools) -> Groups:
         """The groups of some of the rows."""
-        return Groups(self.of[keep], self.count)
+        return Groups(self.of[keep], self.count, None if self.signs is None else self.signs[keep])
 
     def repeat(self, times: Ints) -> Groups:
         """The groups when each row is repeated: the items of a list belong to the group of the list."""
@@ -51,13 +53,25 @@ class Groups:
         np.add.at(sums, self.of, values)
         return sums
 
+    def signed(self, values: Ints) -> Ints:
+        """Values of rows, with the sign of each."""
+        return values if self.signs is None else values * self.signs
+
+    def net(self) -> Ints:
+        """How many rows each group has, those that were taken back taken off."""
+        return self.sizes if self.signs is None else self.add(self.signs)
+
     def add_floats(self, values: Floats) -> Floats:
         """The sum of floats in each group, added in order of arrival."""
         return np.bincount(self.of, values, self.count).astype(np.float64, copy=False)
 
 
 class Kernel(Protocol):
-    """How one aggregate accumulates. It must give its accumulators for groups without rows too."""
+    """How one aggregate accumulates. It must give its accumulators for groups without rows too.
+
+    One that takes rows back heeds the signs of its groups. A row may be taken back in another partial than the one it came
+    in, and before it came, so accumulators may count below zero; what is not above zero is not there in a result.
+    """
 
     @property
     def fields(self) -> Sequence[pa.Field]:
@@ -71,6 +85,14 @@ class Kernel(Protocol):
 
     def result(self, columns: Sequence[pa.Array]) -> pa.Array:
         """The result of each row of accumulators."""
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A kernel whose accumulators hold rows and the takings back of some of them side by side until they are settled."""
+
+    def settle(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        """The accumulators without the rows that were taken back, when no earlier ones can come before them."""
 
 
 def mask(array: pa.Array) -> Bools:

@@ -1,4 +1,4 @@
-"""Which kernel computes an aggregate: one for each function of the table of facts."""
+"""Which kernel computes an aggregate: one for each function of the table of facts, and another where rows are taken back."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pyarrow as pa
 
 from headwater.aggregates.declared import Aggregate
 from headwater.operators.aggregation.arithmetic import Average, Count, Sum, Variance
+from headwater.operators.aggregation.counted import CountedValues, OrderedValues
 from headwater.operators.aggregation.kernel import Kernel
 from headwater.operators.aggregation.lists import Collection, DistinctCount
 from headwater.operators.aggregation.picks import Arrival, Extreme
-from headwater.operators.aggregation.sketches import DistinctEstimate, Quantiles
+from headwater.operators.aggregation.signed import SignedAverage, SignedCount, SignedVariance, signed_sum
+from headwater.operators.aggregation.sketches import DistinctEstimate, Quantiles, SignedQuantiles
 
 
 @dataclass(frozen=True)
@@ -53,3 +55,33 @@ KERNELS: Mapping[str, Callable[[Use], Kernel]] = {
     "approx_count_distinct": lambda _: DistinctEstimate(),
     "approx_quantile": lambda use: Quantiles(use.q),
 }
+"""Those over rows that are all there to stay."""
+
+
+def _counted(use: Use) -> Kernel:
+    return CountedValues(use.types, KERNELS[use.aggregate.function](use))
+
+
+def _ordered(use: Use) -> Kernel:
+    drops_nulls = use.aggregate.function == "collect_list"
+    return OrderedValues(use.types[0], KERNELS[use.aggregate.function](use), drops_nulls=drops_nulls)
+
+
+TAKING_BACK: Mapping[str, Callable[[Use], Kernel]] = {
+    "count": lambda _: SignedCount(),
+    "sum": lambda use: signed_sum(use.result, use.step, use.column),
+    "avg": lambda use: SignedAverage(use.types[0], use.result, use.step, use.column),
+    "stddev": lambda _: SignedVariance(root=True),
+    "var": lambda _: SignedVariance(root=False),
+    "min": _counted,
+    "max": _counted,
+    "min_by": _counted,
+    "max_by": _counted,
+    "first": _ordered,
+    "last": _ordered,
+    "collect_list": _ordered,
+    "collect_set": _counted,
+    "count_distinct": _counted,
+    "approx_quantile": lambda use: SignedQuantiles(use.q),
+}
+"""Those over changelogs."""

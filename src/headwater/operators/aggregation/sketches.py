@@ -68,7 +68,7 @@ class Quantiles:
     The rank of a quantile is Spark's: the smallest value with at least the share q of all values at or below it.
     """
 
-    fields = (
+    fields: tuple[pa.Field, ...] = (
         pa.field("buckets", pa.list_(pa.int32()), nullable=False),
         pa.field("counts", pa.list_(pa.int64()), nullable=False),
         pa.field("low", pa.float64()),
@@ -114,6 +114,36 @@ class Quantiles:
         if not self._many:
             return pa.array(found[:, 0], mask=absent)
         return to_lists(pa.array(found.ravel()), np.full(len(sizes), len(self._q)), absent)
+
+
+class SignedQuantiles(Quantiles):
+    """The same out of buckets that rows are taken back from.
+
+    The smallest and the largest value are not known to the last bit: nobody knows the next one when one of them goes.
+    """
+
+    fields = Quantiles.fields[:2]
+
+    def partial(self, columns: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
+        values, groups = present(columns[0], groups)
+        buckets = _buckets(values.cast(pa.float64(), safe=False).to_numpy())
+        return self._net(_words(buckets, groups), groups.signed(np.ones(len(buckets), np.int64)), groups)
+
+    def merge(self, columns: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
+        inner = groups.repeat(list_sizes(columns[0]))
+        return self._net(_words(columns[0].flatten().to_numpy(), inner), columns[1].flatten().to_numpy(), groups)
+
+    def _net(self, words: Ints, counts: Ints, groups: Groups) -> list[pa.Array]:
+        words, at = np.unique(words, return_inverse=True)
+        net = Groups(at, len(words)).add(counts)
+        return self._lists(words[net != 0], net[net != 0], groups)
+
+    def result(self, columns: Sequence[pa.Array]) -> pa.Array:
+        sizes, counts = list_sizes(columns[0]), columns[1].flatten().to_numpy()
+        inner = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes)).where(counts > 0)
+        buckets = columns[0].flatten().to_numpy()[counts > 0]
+        lists = [to_lists(pa.array(values), inner.sizes) for values in (buckets, counts[counts > 0])]
+        return super().result([*lists, *_ends(_middles(buckets), _middles(buckets), inner)])
 
 
 def _buckets(floats: Floats) -> Ints:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,13 +28,52 @@ def equality_codes(array: pa.Array) -> Ints:
     if pa.types.is_struct(array.type):
         codes: Ints = array.is_null().cast(pa.int8()).to_numpy().astype(np.int64)
         for child in array.flatten():
-            inner = equality_codes(child)
-            wide = pa.array(codes * (int(inner.max(initial=0)) + 1) + inner)
-            codes = wide.dictionary_encode().indices.to_numpy().astype(np.int64)
+            codes = _paired(codes, equality_codes(child))
         return codes
+    if pa.types.is_list(array.type) or pa.types.is_map(array.type):
+        return _list_codes(array)
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64)
     if pa.types.is_floating(array.type):
         array = pc.if_else(array.is_valid(), pa.array(float_bits(array)), None)
     return array.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def equality_codes_of_rows(columns: Sequence[pa.Array]) -> Ints:
+    """A number for each row of columns, at least one, the same for rows of equal values."""
+    codes = equality_codes(columns[0])
+    for column in columns[1:]:
+        codes = _paired(codes, equality_codes(column))
+    return codes
+
+
+def are_equal(table: pa.Table, other: pa.Table) -> npt.NDArray[np.bool_]:
+    """For each row of a table, whether that of the other is equal, where nulls are equal and NaN is."""
+    equal = np.ones(len(table), np.bool_)
+    if not len(table):
+        return equal
+    for column, second in zip(table.columns, other.columns, strict=True):
+        codes = equality_codes(pa.concat_arrays([*column.chunks, *second.chunks]))
+        equal &= codes[: len(table)] == codes[len(table) :]
+    return equal
+
+
+def _paired(codes: Ints, others: Ints) -> Ints:
+    wide = pa.array(codes * (int(others.max(initial=0)) + 1) + others)
+    return wide.dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _list_codes(array: pa.Array) -> Ints:
+    """Lists, and maps as the lists of their entries, are equal when their items are, in order: as words of those' codes."""
+    if pa.types.is_map(array.type):
+        array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
+    items = equality_codes(array.flatten())
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy() * items.itemsize, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(items)]
+    words = pa.Array.from_buffers(pa.large_binary(), len(array), buffers)
+    codes = words.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return _paired(codes, array.is_null().cast(pa.int8()).to_numpy().astype(np.int64))
 
 
 def order_codes(array: pa.Array, groups: Groups) -> Ints:
