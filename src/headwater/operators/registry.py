@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from headwater.data.rows import Row
 from headwater.data.schema import Schema
-from headwater.graph.nodes import Node, WindowNode
+from headwater.graph.nodes import Node, RunningNode, WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RUNS, BY_SLICES
 from headwater.operators.broadcast_process import BroadcastProcessOperator
 from headwater.operators.co_process import CoProcessOperator
@@ -35,13 +36,18 @@ from headwater.operators.window.slicing import WindowCombiner
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY
 
+
+def _running(node: RunningNode, step: str, row: type[Row], *, backend: StateBackend) -> RunningOperator:
+    return RunningOperator(node, step, row, backend=backend, takes_back=node.takes_back)
+
+
 STATEFUL: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
     "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
     "regular_join": RegularJoinOperator,
-    "running": RunningOperator,
+    "running": _running,
     "stateful_process": StatefulProcessOperator,
     "temporal_join": TemporalJoinOperator,
     f"window {BY_BURSTS}": partial(WindowOperator, way=BY_BURSTS),

@@ -1,4 +1,7 @@
-"""Running aggregates: for each key that an epoch touches, the result over all its rows so far."""
+"""Running aggregates: for each key that an epoch touches, the result over all its rows so far.
+
+Over a changelog the result is over the rows that are left, and what is given is a changelog too: how the results changed.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import Batch
+from headwater.data.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, adds
 from headwater.data.rows import Row
 from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
+from headwater.operators.aggregation.values import are_equal
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
-from headwater.operators.grouping import group
+from headwater.operators.grouping import Grouped, group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
@@ -20,34 +25,97 @@ from headwater.state.table import StateTable
 
 
 class RunningOperator(StatefulOperator):
-    """Runs one `agg` without windows on one subtask: rows and what is kept of keys both go by columns."""
+    """Runs one `agg` without windows on one subtask: rows and what is kept of keys both go by columns.
+
+    With `takes_back` it reads a changelog and gives one: for each key of an epoch at most one change, and none where the
+    result is what it was. A key whose rows were all taken back is forgotten. `sends_before` says whether an update comes
+    with the result that it takes the place of.
+    """
 
     needs_order = True
 
-    def __init__(self, node: RunningNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
-        self._node = node
-        self._aggregation = Aggregation(node.aggregates, node.input_schema, step)
+    def __init__(
+        self,
+        node: RunningNode,
+        step: str,
+        row: type[Row],
+        *,
+        backend: StateBackend = MEMORY,
+        takes_back: bool = False,
+        sends_before: bool = True,
+    ) -> None:
+        self._node, self._takes_back, self._sends_before = node, takes_back, sends_before
+        self._aggregation = Aggregation(node.aggregates, node.input_schema, step, takes_back=takes_back)
         self._schema = pa.schema(self._aggregation.fields)
         self._kept = open_accumulators("kept", self._schema, step, node.key.type, backend=backend)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         groups = group(key_arrays(batch, self._node.key), len(batch))
         firsts = batch.take(groups.first)
-        came = self._aggregation.partial(batch.table, groups.codes, len(groups)).cast(self._schema)
-
-        def fold(places: Places, before: pa.Table) -> pa.Table:
-            if not len(before):
-                return came
-            codes = np.concatenate([places, np.arange(len(groups), dtype=np.int64)])
-            return self._aggregation.merge(pa.concat_tables([before, came]), codes, len(groups))
-
-        merged = self._kept.update(list(keys_of(firsts, self._node.key)), fold)
         last = np.empty(len(groups), np.int64)
         last[groups.codes] = np.arange(len(batch))
-        shown = key_arrays(firsts, self._node.key)
-        table = pa.Table.from_arrays([*shown, *self._aggregation.result(merged)], schema=self._node.schema.arrow)
+        if self._takes_back:
+            changed = self._changes(batch, groups, firsts, last)
+            if len(changed):
+                emit(None, changed)
+            return
+        came = self._aggregation.partial(batch.table, groups.codes, len(groups)).cast(self._schema)
+        merged = self._kept.update(list(keys_of(firsts, self._node.key)), _Fold(self._aggregation, came))
         order = np.argsort(last, kind="stable")
-        emit(None, Batch(table, batch.timestamps[last]).take(order))
+        emit(None, Batch(self._shown(firsts, merged), batch.timestamps[last]).take(order))
+
+    def _changes(self, batch: Batch, groups: Grouped, firsts: Batch, last: Places) -> Batch:
+        """How the results of keys changed, in the order in which the last row of each came."""
+        aggregation, count = self._aggregation, len(groups)
+        adding = None if batch.kinds is None else adds(batch.kinds)
+        fold = _Fold(aggregation, aggregation.partial(batch.table, groups.codes, count, adding).cast(self._schema))
+        keys = list(keys_of(firsts, self._node.key))
+        now = self._kept.update(keys, fold)
+        left = aggregation.left(now)
+        self._kept.remove([keys[place] for place in np.flatnonzero(left == 0).tolist()])
+        was, is_there = np.zeros(count, np.bool_), left > 0
+        was[fold.places] = aggregation.left(fold.before) > 0
+        old, new = self._shown(firsts.take(fold.places), fold.before), self._shown(firsts, now)
+        at = np.zeros(count, np.int64)  # where the old result of each key is
+        at[fold.places] = np.arange(len(fold.places))
+        both = np.flatnonzero(was & is_there)
+        changed = np.ones(count, np.bool_)
+        changed[both] = ~are_equal(old.take(pa.array(at[both])), new.take(pa.array(both)))
+        takes = np.flatnonzero(was & changed & (self._sends_before | ~is_there))
+        gives = np.flatnonzero(is_there & changed)
+        table = pa.concat_tables([old.take(pa.array(at[takes])), new.take(pa.array(gives))])
+        kinds = np.concatenate(
+            [np.where(is_there[takes], UPDATE_BEFORE, DELETE), np.where(was[gives], UPDATE_AFTER, INSERT)]
+        )
+        of = last[np.concatenate([takes, gives])]
+        return Batch(table, batch.timestamps[of], None, kinds.astype(np.int8)).take(np.argsort(of, kind="stable"))
+
+    def _shown(self, keys: Batch, accumulators: pa.Table) -> pa.Table:
+        """Keys with their results."""
+        shown = key_arrays(keys, self._node.key)
+        results = self._aggregation.result(accumulators)
+        return pa.Table.from_arrays([*shown, *results], schema=self._node.schema.arrow)
 
     def tables(self) -> dict[str, StateTable]:
         return {"kept": self._kept.table}
+
+
+class _Fold:
+    """Puts what came of keys behind what was kept of some of them, and remembers the latter."""
+
+    places: Places
+    """Which of the keys were kept."""
+    before: pa.Table
+    """What was kept of those."""
+
+    def __init__(self, aggregation: Aggregation, came: pa.Table) -> None:
+        self._aggregation, self._came = aggregation, came
+
+    def __call__(self, places: Places, before: pa.Table) -> pa.Table:
+        self.places, self.before = places, before
+        count = len(self._came)
+        if not len(before):
+            return self._aggregation.settle(self._came)
+        codes = np.concatenate([places, np.arange(count, dtype=np.int64)])
+        merged = self._aggregation.merge(pa.concat_tables([before, self._came]), codes, count)
+        return self._aggregation.settle(merged)

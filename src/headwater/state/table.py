@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -86,10 +87,15 @@ class KeyedLayout:
         arrays = [encode(values, field, where) for values, field in zip(columns, self._fields, strict=True)]
         return pa.Table.from_arrays([pa.array(ops, pa.int8()), key, *arrays], schema=self.schema)
 
-    def puts_of(self, keys: Sequence[Any], fields: Sequence[pa.Array]) -> pa.Table:
-        """Puts of keys whose value is a struct of these fields."""
-        value = pa.StructArray.from_arrays(fields, fields=list(self._fields[0].type))
-        ops = pa.array(np.full(len(keys), PUT, np.int8))
+    def puts_of(
+        self, keys: Sequence[Any], fields: Sequence[pa.Array], gone: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Table:
+        """Puts of keys whose value is a struct of these fields; those that are gone are removed instead."""
+        absent = None if gone is None else pa.array(gone)
+        value = pa.StructArray.from_arrays(fields, fields=list(self._fields[0].type), mask=absent)
+        ops = pa.array(
+            np.full(len(keys), PUT, np.int8) if gone is None else np.where(gone, REMOVE, PUT).astype(np.int8)
+        )
         return pa.Table.from_arrays([ops, encode(keys, self._key, self._where), value], schema=self.schema)
 
     def sorted_keys(self, keys: Iterable[Any]) -> list[Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,3 +106,60 @@ def test_all_is_forgotten(backend: StateBackend) -> None:
     kept.table.clear_all()
     assert len(kept.table.dump()) == 0
     assert add(kept, ["a"], 1, "x") == [None]
+
+
+def test_a_removed_key_is_told_and_starts_anew(backend: StateBackend) -> None:
+    kept = opened(backend)
+    add(kept, ["a", "b", "c"], 1, "x")
+    kept.table.forget_changes()
+    add(kept, ["c", "a"], 1, "y")
+    kept.remove(["a"])
+    changes = kept.table.changes()
+    assert changes is not None
+    assert changes.select(["op", "key"]).to_pylist() == [{"op": 0, "key": "c"}, {"op": 1, "key": "a"}]
+    assert changes.column("value").to_pylist() == [{"f0": 2, "f1": "y"}, None]
+    assert len(kept.table) == 2
+    assert kept.table.dump().column("key").to_pylist() == ["b", "c"]
+    assert add(kept, ["d", "a"], 1, "z") == [None, None]
+    assert kept.table.dump().column("value").to_pylist() == [
+        {"f0": n, "f1": s} for n, s in ((1, "z"), (1, "x"), (2, "y"), (1, "z"))
+    ]
+
+
+def test_a_key_that_comes_and_goes_between_two_deltas_is_not_told(backend: StateBackend) -> None:
+    kept = opened(backend)
+    add(kept, ["a"], 1, "x")
+    kept.remove(["a"])
+    assert kept.table.changes() is None
+    add(kept, ["b"], 1, "x")
+    kept.table.forget_changes()
+    kept.remove(["b"])
+    add(kept, ["c", "b"], 5, "y")
+    kept.remove(["c"])
+    changes = kept.table.changes()
+    assert changes is not None
+    assert changes.column("key").to_pylist() == ["b"]
+    assert changes.column("value").to_pylist() == [{"f0": 5, "f1": "y"}]
+
+
+def test_copies_of_what_comes_and_goes_stay_the_same(backend: StateBackend) -> None:
+    kept, copy = opened(backend), opened(MEMORY)
+    dice = random.Random(7)
+    here: set[str] = set()
+    for round_ in range(60):
+        came = dice.sample("abcdefgh", dice.randrange(1, 6))
+        add(kept, came, round_, dice.choice([None, "x", "yy"]))
+        here.update(came)
+        gone = dice.sample(sorted(here), dice.randrange(len(here) + 1))
+        kept.remove(gone)
+        here.difference_update(gone)
+        if round_ % 3 == 0:
+            changes = kept.table.changes()
+            if changes is not None:
+                copy.table.apply(changes)
+            from_dump = opened(MEMORY)
+            from_dump.table.apply(kept.table.dump())
+            for other in (copy, from_dump):
+                assert other.table.dump().equals(kept.table.dump())
+                assert len(other.table) == len(here) == len(kept.table)
+            kept, copy = (copy, from_dump) if backend is MEMORY else (kept, from_dump)

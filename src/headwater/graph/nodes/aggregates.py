@@ -27,6 +27,8 @@ class RunningNode(Node):
     key: Key
     input_schema: Schema
     aggregates: Mapping[str, Aggregate]
+    takes_back: bool = False
+    """Whether its input is a changelog, whose rows may take others back."""
 
     @classmethod
     def of(cls, flow: Flow, *, aggregates: Mapping[str, Aggregate], name: str = "agg") -> Self:
@@ -42,8 +44,9 @@ class RunningNode(Node):
         )
 
     def kept(self) -> dict[str, Any]:
-        return {
+        words = {
             "key": self.key.typed(),
             "aggregates": named(self.aggregates),
             "rows": self.input_schema.ddl(),
         }
+        return {**words, "takes back": True} if self.takes_back else words
