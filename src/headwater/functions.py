@@ -30,6 +30,10 @@ class OutputTag:
         object.__setattr__(self, "schema", Schema.of(schema))
 
 
+EVENT, PROCESSING = "event", "processing"
+"""The two times: that of rows, which watermarks tell, and that of the job's clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timer:
     """A timer that fires: when it was set for and in which domain ("event" or "processing")."""

@@ -12,8 +12,6 @@ from headwater.state.spread import InOneOrder, Spread
 from headwater.state.table import PUT, REMOVE, KeyedLayout, chunks_of
 from headwater.state.timers import TimerKey, TimerStore
 
-EVENT, PROCESSING = "event", "processing"
-
 
 class TimerQueue:
     """The timers of one domain.

@@ -11,11 +11,11 @@ from headwater.data.schema import Schema
 from headwater.descriptors import ReducingState
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
-from headwater.functions import OutputTag
+from headwater.functions import EVENT, OutputTag
 from headwater.graph.checks import check_both_keyed, check_has_watermarks
 from headwater.graph.edges import GLOBAL
 from headwater.graph.flow import Flow
-from headwater.windows.assigners import EVENT, WindowAssigner
+from headwater.windows.assigners import WindowAssigner
 from headwater.windows.evictors import Evictor
 from headwater.windows.triggers import Trigger, checked
 

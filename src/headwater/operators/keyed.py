@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
 
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue
 from headwater.data.batch import Batch, Timestamps, timestamp_array
 from headwater.data.rows import Row, decode, encode_rows, make_rows
 from headwater.data.schema import Schema
 from headwater.descriptors import StateDeclaration
-from headwater.functions import Context, Emitted, Timer
+from headwater.functions import EVENT, Context, Emitted, Timer
 from headwater.graph.edges import Key
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
@@ -22,7 +22,7 @@ from headwater.operators.user_code import open_function, user_code_failed
 from headwater.state.backend import StateBackend
 from headwater.state.handles import open_states
 from headwater.state.memory import MEMORY, Cursor
-from headwater.state.table import StateTable
+from headwater.state.timers import TimerKey
 
 SLICE_ROWS = 65_536
 """Rows decoded and results held at a time; bounds memory without showing in the per-row cost."""
@@ -78,7 +78,7 @@ class KeyedFunctionOperator(KeepsTimers):
         self._entries, states = open_states(node.states, step, node.key.type, self._cursor, backend=backend)
         for declaration in node.states:
             setattr(self._function, declaration.attribute, states[declaration.name])
-        self._tables: dict[str, StateTable] = {**states, **self._timers.tables()}
+        self._keep(states)
         self._context = self._make_context()
         self._context.timers = self._timers
         self._is_open = False
@@ -100,18 +100,12 @@ class KeyedFunctionOperator(KeepsTimers):
         context.watermark, context.now = time.watermark_ms, time.now_ms
         return side
 
-    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
-        self._fire(self._timers.event, EVENT, time.watermark_ms, time, emit)
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        self._fire(self._timers.processing, PROCESSING, time.now_ms, time, emit)
-
-    def _fire(self, queue: TimerQueue, domain: str, until: int, time: StepTime, emit: Emit) -> None:
+    def _on_timers(self, domain: str, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
         cursor, context = self._cursor, self._context
         emitted: list[Any] = []
         times: list[int | None] = []
         side = self._begin(time)
-        for timestamp, key in queue.due(until):
+        for timestamp, key in due:
             cursor.entry = self._entries.entry(key)
             context.timestamp = timestamp if domain == EVENT else None
             try:
@@ -127,9 +121,6 @@ class KeyedFunctionOperator(KeepsTimers):
             emit(None, Batch(encode_rows(emitted, self._schema, self._step), times))
         for tag, batch in side_batches(side, self._outputs, self._step):
             emit(tag, batch)
-
-    def tables(self) -> dict[str, StateTable]:
-        return self._tables
 
 
 def rows_and_keys(batch: Batch, row: type[Row], key: Key) -> tuple[Any, Any]:

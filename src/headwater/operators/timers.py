@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from headwater.clock.timers import EVENT, PROCESSING, TimerQueue, merged_numbers
+from headwater.clock.timers import TimerQueue, merged_numbers
 from headwater.errors import StateError
-from headwater.operators.contract import StatefulOperator
+from headwater.functions import EVENT, PROCESSING
+from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY, Cursor
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import StateTable
+from headwater.state.timers import TimerKey
 
 
 class StepTimers:
@@ -68,9 +70,27 @@ class StepTimers:
 
 
 class KeepsTimers(StatefulOperator):
-    """A step that has timers, whose numbers are all that it keeps besides its tables."""
+    """A step that has timers: they fire when time moves. Their numbers are all that it keeps besides its tables."""
 
     _timers: StepTimers
+    _tables: dict[str, StateTable]
+
+    def _keep(self, states: Mapping[str, StateTable]) -> None:
+        """Have these tables, and behind them those of the timers."""
+        self._tables = {**states, **self._timers.tables()}
+
+    def tables(self) -> dict[str, StateTable]:
+        return self._tables
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        self._on_timers(EVENT, self._timers.event.due(time.watermark_ms), time, emit)
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._on_timers(PROCESSING, self._timers.processing.due(time.now_ms), time, emit)
+
+    def _on_timers(self, domain: str, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
+        """Handle the timers of a domain that are due. Asking for the next takes it out, so all must be asked for."""
+        raise NotImplementedError
 
     def meta(self) -> dict[str, Any]:
         return self._timers.meta()

@@ -11,6 +11,7 @@ from headwater.aggregates import Aggregate
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
+from headwater.functions import EVENT, PROCESSING
 from headwater.windows.evictors import CountEvictor, Evictor
 from headwater.windows.triggers import (
     CountTrigger,
@@ -21,7 +22,6 @@ from headwater.windows.triggers import (
     Trigger,
 )
 
-EVENT, PROCESSING = "event", "processing"
 _FEW_SLICES = 256
 """Slices of a window that can be handled one by one; a slide that hardly divides the size makes thousands."""
 

@@ -5,7 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headwater.clock.timers import EVENT, TimerQueue
+from headwater.clock.timers import TimerQueue
+from headwater.functions import EVENT
 from headwater.state.spread import BY_KEY
 from headwater.state.timers import HeapTimers
 

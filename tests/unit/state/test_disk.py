@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from tests.parts.examples import examples
 
 import headwater as hw
-from headwater.clock.timers import EVENT, TimerQueue
+from headwater.clock.timers import TimerQueue
+from headwater.functions import EVENT
 from headwater.state import disk, disk_timers
 from headwater.state.backend import StateBackend
 from headwater.state.changelog import pack

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.clock.timers import EVENT, TimerQueue
+from headwater.clock.timers import TimerQueue
 from headwater.data.schema import parse_type
+from headwater.functions import EVENT
 from headwater.state.backend import StateBackend
 from headwater.state.handles import open_states
 from headwater.state.memory import Cursor

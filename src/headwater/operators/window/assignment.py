@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headwater.data.batch import MAX_TIMESTAMP, Batch
+from headwater.functions import EVENT
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import StepTime
 from headwater.operators.grouping import Codes, group
@@ -15,7 +16,7 @@ from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.pieces import Runs
 from headwater.operators.window.schedule import slice_starts
 from headwater.operators.window.scope import Scope, scope_of
-from headwater.windows.assigners import EVENT, GLOBAL, SlicedAssigner, Window
+from headwater.windows.assigners import GLOBAL, SlicedAssigner, Window
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from headwater.aggregates.declared import is_in_any_order
 from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps, timestamp_list
 from headwater.data.rows import Row, decode
 from headwater.errors import HeadwaterError, RowError
+from headwater.functions import EVENT
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import StepTime
@@ -27,7 +28,7 @@ from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.stateless import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
-from headwater.windows.assigners import EVENT, InProcessingTime, Session, Window
+from headwater.windows.assigners import InProcessingTime, Session, Window
 
 SessionsOf = Callable[[Any], list[Window]]
 """Gives the sessions of a key."""

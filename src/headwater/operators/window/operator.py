@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from headwater.clock.timers import EVENT, PROCESSING
 from headwater.data.batch import MAX_TIMESTAMP, Batch, Timestamps, timestamp_list
 from headwater.data.rows import Row
 from headwater.errors import HeadwaterError, RowError
-from headwater.functions import Pane, ProcessWindowFunction, WindowContext
+from headwater.functions import EVENT, Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_ELEMENT, BY_RUNS
 from headwater.operators.contract import Emit, StepTime
@@ -32,7 +31,7 @@ from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
 from headwater.state.handles import open_states
 from headwater.state.memory import Cursor
-from headwater.state.table import StateTable
+from headwater.state.timers import TimerKey
 from headwater.windows.assigners import Window
 from headwater.windows.triggers import Firings, TriggerResult
 
@@ -83,8 +82,7 @@ class WindowOperator(KeepsTimers):
             setattr(self._function, declaration.attribute, {**windows, **keys}[declaration.name])
         self._per_window: list[Any] = [windows[s.name] for s in per_window]
         self._sessions = Sessions(keys["@sessions"]) if sessions else None
-        self._tables: dict[str, StateTable] = {**windows, **keys, **self._trigger.tables}
-        self._tables |= self._timers.tables()
+        self._keep({**windows, **keys, **self._trigger.tables})
         self._is_open = self._function is None
 
     # -- rows -------------------------------------------------------------------------------------------------------
@@ -226,16 +224,10 @@ class WindowOperator(KeepsTimers):
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+    def _on_timers(self, domain: str, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
         self._begin(time)
-        for timestamp, scope in self._timers.event.due(time.watermark_ms):
-            self._on_timer(timestamp, scope, EVENT)
-        self._finish(emit)
-
-    def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        self._begin(time)
-        for timestamp, scope in self._timers.processing.due(time.now_ms):
-            self._on_timer(timestamp, scope, PROCESSING)
+        for timestamp, scope in due:
+            self._on_timer(timestamp, scope, domain)
         self._finish(emit)
 
     def _on_timer(self, timestamp: int, scope: Scope, domain: str) -> None:
@@ -368,10 +360,7 @@ class WindowOperator(KeepsTimers):
         timers = self._timers
         (timers.delete_event_time if self._is_event_time else timers.delete_processing_time)(self._cleanup_time(window))
 
-    # -- state ------------------------------------------------------------------------------------------------------
-
-    def tables(self) -> dict[str, StateTable]:
-        return self._tables
+    # -- counts -----------------------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._late.take_dropped()}

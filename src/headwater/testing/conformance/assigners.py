@@ -12,7 +12,7 @@ from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch
 from headwater.data.rows import decode
 from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import HeadwaterError
-from headwater.functions import AggregateFunction
+from headwater.functions import EVENT, PROCESSING, AggregateFunction
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import StepTime
 from headwater.operators.registry import operator_for
@@ -21,7 +21,7 @@ from headwater.plan.rules.windows import way_of
 from headwater.streams.keyed import KeyedStream
 from headwater.testing.conformance.rows import STEP, Came, Rows, window_nodes
 from headwater.testing.conformance.verdict import NotConforming, as_shipped, require
-from headwater.windows.assigners import EVENT, PROCESSING, SlicedAssigner, Window, WindowAssigner
+from headwater.windows.assigners import SlicedAssigner, Window, WindowAssigner
 from headwater.windows.evictors import Evictor
 from headwater.windows.triggers import EventTimeTrigger, Trigger
 

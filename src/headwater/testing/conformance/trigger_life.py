@@ -11,7 +11,7 @@ from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
 from headwater.data.schema import Schema
 from headwater.descriptors import ReducingState
 from headwater.errors import UserCodeError
-from headwater.functions import AggregateFunction, ProcessWindowFunction, WindowContext
+from headwater.functions import EVENT, AggregateFunction, ProcessWindowFunction, WindowContext
 from headwater.operators.contract import StepTime
 from headwater.operators.window.operator import WindowOperator
 from headwater.operators.window.triggering import with_parts
@@ -19,7 +19,7 @@ from headwater.plan.rules.windows import way_of
 from headwater.streams.keyed import KeyedStream
 from headwater.testing.conformance.rows import STEP, Came, Rows, window_nodes
 from headwater.testing.conformance.verdict import NotConforming, require
-from headwater.windows.assigners import EVENT, WindowAssigner
+from headwater.windows.assigners import WindowAssigner
 from headwater.windows.triggers import Firings, Trigger, TriggerContext, TriggerResult
 
 _ENDLESS = 10_000

@@ -11,19 +11,11 @@ from headwater.data.batch import MAX_TIMESTAMP
 from headwater.data.schema import Schema, SchemaLike
 from headwater.descriptors import ReducingState
 from headwater.durations import Duration, duration_ms
+from headwater.functions import EVENT, PROCESSING
 from headwater.testing.conformance.rows import Came, Rows
 from headwater.testing.conformance.trigger_life import Action, Moved, Script, Steps, TriggerLife, Word
 from headwater.testing.conformance.verdict import NotConforming, require
-from headwater.windows.assigners import (
-    EVENT,
-    PROCESSING,
-    Window,
-    WindowAssigner,
-    global_window,
-    processing_time,
-    session,
-    tumbling,
-)
+from headwater.windows.assigners import Window, WindowAssigner, global_window, processing_time, session, tumbling
 from headwater.windows.triggers import Trigger, TriggerResult
 
 _AT_ONCE = (2, 5, 1_000)
