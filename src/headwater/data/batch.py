@@ -54,6 +54,13 @@ class Batch:
         return Batch(table, self.timestamps[places], kinds=None if self.kinds is None else self.kinds[places])
 
 
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
 def concat(batches: Sequence[Batch]) -> Batch:
     """Batches of one schema, end to end; the key stays only when all of them have one."""
     if len(batches) == 1:

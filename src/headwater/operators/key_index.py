@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.state.keys import Hashes, hash_keys
+from headwater.data.batch import flat
+from headwater.operators.keys import hash_columns, is_whole
 
 Places = npt.NDArray[np.int64]
 
@@ -27,17 +28,8 @@ class Found:
 def key_parts(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> list[pa.Array]:
     """Key columns as plain arrays of these types; the fields of structs are parts of their own."""
     return [
-        part for name, dtype in zip(names, types, strict=True) for part in _flat(_whole(table.column(name).cast(dtype)))
+        part for name, dtype in zip(names, types, strict=True) for part in _leaves(flat(table.column(name).cast(dtype)))
     ]
-
-
-def is_whole(parts: Sequence[pa.Array], count: int) -> npt.NDArray[np.bool_]:
-    """Which keys have no null in them; in SQL the others are equal to nothing."""
-    whole = np.ones(count, np.bool_)
-    for part in parts:
-        if part.null_count:
-            whole &= part.is_valid().to_numpy(zero_copy_only=False)
-    return whole
 
 
 def ranges(starts: Places, counts: Places) -> Places:
@@ -56,14 +48,14 @@ class KeyIndex:
     ) -> None:
         self._parts = key_parts(table, keys, types)
         self._rows = table.select(list(columns)).combine_chunks()
-        hashes = _hashes(self._parts)
+        hashes = hash_columns(self._parts)
         places = np.flatnonzero(is_whole(self._parts, len(table)))
         self._places = places[np.argsort(hashes[places], kind="stable")]
         self._hashes = hashes[self._places]
 
     def find(self, parts: Sequence[pa.Array], count: int) -> Found:
         """The rows of each key, in the order of the table."""
-        hashes = _hashes(parts)
+        hashes = hash_columns(parts)
         starts = np.searchsorted(self._hashes, hashes)
         like = np.searchsorted(self._hashes, hashes, "right") - starts
         like[~is_whole(parts, count)] = 0
@@ -76,17 +68,9 @@ class KeyIndex:
         return Found(np.bincount(asked[same], minlength=count), places[same], self._rows)
 
 
-def _hashes(parts: Sequence[pa.Array]) -> Hashes:
-    return hash_keys(pa.StructArray.from_arrays(parts, [str(n) for n in range(len(parts))]))
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _flat(array: pa.Array) -> Iterator[pa.Array]:
+def _leaves(array: pa.Array) -> Iterator[pa.Array]:
     if pa.types.is_struct(array.type):
         for child in array.flatten():
-            yield from _flat(child)
+            yield from _leaves(child)
     else:
         yield array

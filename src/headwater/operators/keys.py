@@ -1,16 +1,19 @@
-"""The keys of a batch's rows as Python values."""
+"""The keys of rows: the columns that make them, as Python values, and as hashes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.data.batch import Batch
+from headwater.data.batch import Batch, flat
 from headwater.data.rows import decode, make_rows, row_class
 from headwater.graph.edges import Key
+from headwater.state.keys import Hashes, hash_keys
 
 _NO_KEY = True
 
@@ -20,6 +23,25 @@ def key_arrays(batch: Batch, key: Key) -> list[pa.Array | pa.ChunkedArray]:
     if batch.key is not None:
         return [batch.key]
     return [batch.table.column(name) for name in key.columns]
+
+
+def is_whole(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> npt.NDArray[np.bool_]:
+    """Which keys have no null in them; in SQL the others are equal to nothing."""
+    whole = np.ones(rows, np.bool_)
+    for column in columns:
+        array = flat(column)
+        if array.null_count:
+            whole &= np.asarray(array.is_valid())
+        if pa.types.is_struct(array.type):
+            whole &= is_whole(array.flatten(), rows)
+    return whole
+
+
+def hash_columns(columns: Sequence[pa.Array]) -> Hashes:
+    """The hash of each key, which one column or several make."""
+    return hash_keys(
+        columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, [str(n) for n in range(len(columns))])
+    )
 
 
 def keys_of(batch: Batch, key: Key, decoded: Mapping[str, list[Any]] | None = None) -> Iterable[Any]:

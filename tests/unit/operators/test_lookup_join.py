@@ -173,7 +173,7 @@ def test_other_encodings_of_arrow_are_read() -> None:
 
 
 def test_rows_with_the_hash_of_another_key_do_not_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_index, "hash_keys", lambda array: np.zeros(len(array), np.uint64))
+    monkeypatch.setattr(key_index, "hash_columns", lambda arrays: np.zeros(len(arrays[0]), np.uint64))
     assert plain(stream_of(ROWS).lookup_join(USERS, on={"user": "id"}, how="inner", columns=["age"])) == [
         (2, 10, 40),
         (2, 10, 50),

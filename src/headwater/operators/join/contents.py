@@ -7,15 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.data.batch import flat
 from headwater.state.keys import Hashes, hash_keys
 
 _NULL, _PRIME = np.uint64(0x9FB21C651E98DF25), np.uint64(0x100000001B3)
 _NAN = np.uint64(0x7FF8 << 48)
-
-
-def flat(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
 def hash_rows(rows: pa.Table) -> Hashes:

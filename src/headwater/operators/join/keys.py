@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.data.batch import Batch
+from headwater.data.batch import Batch, flat
 from headwater.graph.edges import Key
-from headwater.operators.join.contents import equal_values, flat
-from headwater.state.keys import Hashes, hash_keys
+from headwater.operators.join.contents import equal_values
+from headwater.operators.keys import hash_columns, is_whole
+from headwater.state.keys import Hashes
 
 COMPUTED_KEY = "@key"
 """The column in which rows carry a key that is the result of a function."""
@@ -26,10 +27,7 @@ class JoinKeys:
 
     @classmethod
     def of(cls, arrays: list[pa.Array]) -> JoinKeys:
-        whole = (
-            arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, [str(i) for i in range(len(arrays))])
-        )
-        return cls(arrays, hash_keys(whole))
+        return cls(arrays, hash_columns(arrays))
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -57,18 +55,7 @@ def with_key_column(batch: Batch, key: Key) -> Batch:
 
 def can_meet(rows: pa.Table, names: list[str]) -> npt.NDArray[np.bool_]:
     """Which rows can meet others: those without a null in their key."""
-    meets = np.ones(len(rows), np.bool_)
-    for name in names:
-        meets &= _is_whole(flat(rows.column(name)))
-    return meets
-
-
-def _is_whole(array: pa.Array) -> npt.NDArray[np.bool_]:
-    whole = np.asarray(array.is_valid())
-    if pa.types.is_struct(array.type):
-        for child in array.flatten():
-            whole = whole & _is_whole(child)
-    return whole
+    return is_whole([rows.column(name) for name in names], len(rows))
 
 
 def keyed_rows(batch: Batch, key: Key) -> Batch:

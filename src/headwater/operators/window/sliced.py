@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.data.batch import Batch
+from headwater.data.batch import Batch, flat
 from headwater.data.rows import Row
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
@@ -21,7 +21,7 @@ from headwater.operators.window.late import LateRows
 from headwater.operators.window.panes import moments
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
-from headwater.operators.window.slicing import Sliced, Slicer, flat
+from headwater.operators.window.slicing import Sliced, Slicer
 from headwater.state.table import StateTable
 from headwater.windows.assigners import SlicedAssigner, Window
 

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.aggregates.declared import is_in_any_order
-from headwater.data.batch import Batch, Timestamps
+from headwater.data.batch import Batch, Timestamps, flat
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Grouped, group
 from headwater.operators.keys import key_arrays
+from headwater.operators.window.panes import key_columns
 from headwater.operators.window.schedule import slice_starts
 from headwater.windows.assigners import SlicedAssigner
 
@@ -40,7 +41,7 @@ class Slicer:
         assert isinstance(node.assigner, SlicedAssigner)
         self._node, self._step, self._assigner = node, step, node.assigner
         self.aggregation = Aggregation(node.aggregates, node.input_schema, step)
-        self.keys = _key_fields(node)
+        self.keys = [node.schema.field(name) for name in key_columns(node)]
         self.schema = pa.schema([*self.keys, *self.aggregation.fields])
         self.is_in_any_order = is_in_any_order(node.aggregates)
 
@@ -93,15 +94,3 @@ class WindowCombiner:
         table = sliced.table.append_column(_ROWS, pa.array(sliced.rows, pa.int64()))
         key = None if batch.key is None else table.column(0).combine_chunks()
         return Batch(table, sliced.starts, key)
-
-
-def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _key_fields(node: WindowNode) -> list[pa.Field]:
-    if node.key.is_nothing:
-        return []
-    names = ["key"] if node.key.function is not None else list(node.key.columns)
-    return [node.schema.field(name) for name in names]
