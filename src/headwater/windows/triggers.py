@@ -134,6 +134,7 @@ class Trigger:
 
     def __init_subclass__(cls) -> None:
         """A class has the forms for many rows together with that for each: another's do not know what it does."""
+        super().__init_subclass__()
         own = vars(cls)
         if "on_rows" not in own and "rows_to_fire" not in own:
             return

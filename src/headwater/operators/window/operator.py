@@ -142,7 +142,7 @@ class WindowOperator(KeepsTimers):
         for burst in taken.bursts:
             self._key_cursor.entry = self._key_entries.entry(burst.key)
             add = partial(self._contents.add_accumulators, burst.accumulators)
-            self._into(burst.key, burst.window, add, partial(self._on_burst, burst))
+            self._into(burst.key, burst.window, add, burst=burst)
         return batch.take(taken.singles)
 
     def _on_burst(self, burst: Burst) -> TriggerResult:
@@ -177,17 +177,16 @@ class WindowOperator(KeepsTimers):
         missed: Window | None = None
         is_in = False
         add = partial(self._contents.add, row, timestamp, place)
-        ask = partial(self._trigger.trigger.on_element, row, context)
         for assigned in self._assigner.assign(row, moment):
-            gone = self._into(key, assigned, add, ask)
+            gone = self._into(key, assigned, add, row)
             missed, is_in = gone or missed, is_in or gone is None
         if not is_in and timestamp is not None and self._is_event_time:
             self._late.add(row, timestamp, missed, context.watermark)
 
     def _into(
-        self, key: Any, assigned: Window, add: Callable[[], None], ask: Callable[[], TriggerResult]
+        self, key: Any, assigned: Window, add: Callable[[], None], row: Any = None, *, burst: Burst | None = None
     ) -> Window | None:
-        """Put something into a window and ask the trigger; gives the window when it is gone already."""
+        """Put a row or a burst into a window and ask the trigger; gives the window when it is gone already."""
         window, state = assigned, assigned
         if self._sessions is not None:
             window = self._sessions.add(assigned, partial(self._merge, key))
@@ -198,7 +197,9 @@ class WindowOperator(KeepsTimers):
             return window
         scope = self._point(key, window, state)
         add()
-        self._act(ask(), key, window, scope, self._kind(window))
+        trigger = self._trigger
+        result = trigger.trigger.on_element(row, trigger.context) if burst is None else self._on_burst(burst)
+        self._act(result, key, window, scope, self._kind(window))
         self._keep_until_cleanup(window)
         return None
 
