@@ -114,6 +114,13 @@ class GraphError(HeadwaterError, ValueError):
         )
 
     @classmethod
+    def takes_no_changes(cls, step: str, got: str) -> GraphError:
+        return cls(
+            f"step {step!r} takes rows that are only added; got a changelog ({got}); "
+            f"call .with_row_kind() before it: changes are rows then, with a column row_kind that says what each does"
+        )
+
+    @classmethod
     def bad_argument(cls, step: str, rule: str, fact: object, action: str) -> GraphError:
         return cls(f"step {step!r} {rule}; got {fact!r}; {action}")
 

@@ -250,7 +250,7 @@ def test_a_join_keeps_a_table_up_to_date(fresh: PostgresServer) -> None:
     orders = env.from_rows(
         [("ann", 1, "+I"), ("bob", 2, "+I"), ("ann", 1, "-D")], "user string, amount long, row_kind string"
     ).with_uid("orders")
-    joined = users.join_regular(orders.key_by("user"), how="left")
+    joined = users.join_regular(orders.as_changelog().key_by("user"), how="left")
     joined.sink(hw.connectors.postgres(fresh.conninfo, "joined", mode="upsert", key="user", create=True), name="joined")
     env.run()
     assert rows_of(fresh, 'select * from joined order by "user"') == [("ann", "Oslo", None), ("bob", "Rome", 2)]

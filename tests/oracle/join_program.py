@@ -45,7 +45,7 @@ def run_headwater(case: dict[str, Any], way: str) -> dict[str, Any]:
     late: list[list[Any]] = []
     for steps in _epochs(case, way):
         _act(harness, [case["actions"][step] for step in steps])
-        fired += [[steps[-1], *_shown(row)] for row in harness.take()]
+        fired += [[steps[-1], *_shown(row, case)] for row in harness.take()]
         late += [
             [steps[-1], side, row.k, row.v, row.timestamp] for side, tag in LATE.items() for row in harness.take(tag)
         ]
@@ -109,11 +109,16 @@ def _cogroup(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) 
 
 def _regular(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
     ttl = f"{case['ttl']} ms" if case["ttl"] else None
-    return left.key_by("k").join_regular(right.key_by("k"), how=case["how"], ttl=ttl)
+    return _read(left).key_by("k").join_regular(_read(right).key_by("k"), how=case["how"], ttl=ttl)
 
 
 def _temporal(left: hw.Stream, right: hw.Stream, case: dict[str, Any], way: str) -> hw.Stream:
-    return left.key_by("k").temporal_join(right.key_by("k"), how=case["how"], late=LATE["left"])
+    return left.key_by("k").temporal_join(_read(right).key_by("k"), how=case["how"], late=LATE["left"])
+
+
+def _read(stream: hw.Stream) -> hw.Stream:
+    """The stream, as a changelog if it says what rows do."""
+    return stream.as_changelog() if "row_kind" in stream.schema.names else stream
 
 
 _BUILDS = {
@@ -145,7 +150,7 @@ def _without_late_rows(case: dict[str, Any], flink: dict[str, Any]) -> dict[str,
 _TOLD = {"regular": _with_times, "temporal": _without_late_rows}
 
 
-def _shown(row: Any) -> list[Any]:
+def _shown(row: Any, case: dict[str, Any]) -> list[Any]:
     """A result in the form that join_cases.py describes; that of a regular join with its time too."""
-    kind = [row.row_kind] if hasattr(row, "row_kind") else []
+    kind = [getattr(row, "row_kind", "+I")] if case["kind"] == "regular" else []
     return [*kind, row.k, row.v, row.v_right, row.timestamp]

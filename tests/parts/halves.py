@@ -45,7 +45,8 @@ class Halves:
     ) -> Any:
         env = hw.Environment("halves", engine="local", parallelism=parallelism)
         scripts = [transcripts._script(env, name, schema, self._epochs) for name, schema in self._schemas.items()]
-        for name, stream in program(*scripts).items():
+        for name, output in program(*scripts).items():
+            stream = transcripts.told(output)
             stamped = Schema(stream.schema.arrow.append(pa.field("hw_at", pa.int64())))
             shown = stream.process(transcripts._Stamp(), stamped, name=f"stamp-{name}")
             shown.sink(sinks.setdefault(name, MemorySink()), name=f"output-{name}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import headwater as hw
 from headwater.streams.stream import Step, Stream
-from headwater.testing.transcript import Program
+from headwater.testing.transcript import Program, told
 
 LATE = hw.OutputTag("late", "k string, n long, window_start timestamp, window_end timestamp, late_by_ms long")
 GONE = hw.OutputTag("gone", "k string, start long, firings long")
@@ -25,7 +25,8 @@ def shown(late: Step | None = None, **steps: Step) -> dict[str, Stream]:
     return {name: in_ms(stream) for name, stream in outputs.items()}
 
 
-def in_ms(stream: Stream) -> Stream:
+def in_ms(output: Stream) -> Stream:
+    stream = told(output)
     fields = [pa.field(f.name, pa.int64() if f.name in EDGES else f.type) for f in stream.schema.arrow]
     return stream.map_batches(partial(edges_in_ms, schema=pa.schema(fields)), hw.Schema(pa.schema(fields)))
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from headwater.connectors.console import ConsoleSink
-from headwater.connectors.contract import DeadLetters, Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.contract import Changes, DeadLetters, Positions, Sink, Source, Staged, read_staged
 from headwater.connectors.dataframes import DeltaSink
 from headwater.connectors.files.formats import READERS, carried, schema_of
 from headwater.connectors.files.lookout import Lookout
@@ -37,6 +37,7 @@ from headwater.errors import GraphError, SourceError
 from headwater.retry import Retry
 
 __all__ = [
+    "Changes",
     "DeadLetters",
     "Positions",
     "PostgresTable",

@@ -6,12 +6,14 @@ import json
 import sys
 from typing import TextIO
 
-from headwater.connectors.contract import Sink, Staged, read_staged
+from headwater.connectors.contract import Changes, Sink, Staged, read_staged
 from headwater.data.schema import Schema
 
 
 class ConsoleSink(Sink):
     """Prints each committed row; a row can be printed again when the process dies while printing."""
+
+    changes = Changes.SHOWN
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream

@@ -122,6 +122,17 @@ class Staged:
     size_bytes: int
 
 
+class Changes(Enum):
+    """What an output makes of rows that change or are taken back. They come with a last column `row_kind`."""
+
+    REFUSED = "refused"
+    """It only adds rows, so such rows do not get there."""
+    SHOWN = "shown"
+    """The column is shown like any other."""
+    APPLIED = "applied"
+    """The rows that it holds are changed."""
+
+
 class Sink(ABC):
     """An output that gets the rows of each epoch after the epoch is committed, and can be told the same epoch twice."""
 
@@ -131,6 +142,10 @@ class Sink(ABC):
     """Whether what was published is still there when the driver's process is gone."""
     extension: str = "arrow"
     """The ending of staged and published files."""
+    changes: Changes = Changes.REFUSED
+    """What it makes of a changelog."""
+    upsert_key: tuple[str, ...] = ()
+    """Of an output to which changes are applied: the columns by which it finds the row that a row replaces."""
 
     @abstractmethod
     def describe(self) -> str:

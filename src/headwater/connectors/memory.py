@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.connectors.contract import Guarantee, Positions, Sink, Source, Staged, read_staged
+from headwater.connectors.contract import Changes, Guarantee, Positions, Sink, Source, Staged, read_staged
 from headwater.data.rows import decode, encode_rows, make_rows
 from headwater.data.schema import Schema
 
@@ -41,6 +41,7 @@ class MemorySink(Sink):
 
     guarantee = Guarantee.EXACTLY_ONCE
     outlives_process = False
+    changes = Changes.SHOWN
 
     def __init__(self) -> None:
         self.rows: list[Any] = []

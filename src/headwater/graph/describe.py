@@ -18,5 +18,7 @@ def describe(graph: Graph) -> str:
             line += " <- " + " + ".join(origins)
         if not node.is_sink:
             line += f" : {node.schema}"
+        if not node.changelog.is_append_only:
+            line += f" ({node.changelog.describe()})"
         lines.append(line)
     return "\n".join(lines)

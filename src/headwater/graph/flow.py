@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headwater.data.schema import Schema
 from headwater.errors import GraphError, SchemaError
+from headwater.graph.changelog import APPEND_ONLY, Changelog, together
 from headwater.graph.checks import check_callable
 from headwater.graph.edges import (
     BROADCAST,
@@ -30,6 +31,8 @@ class Flow:
     edges: tuple[Edge, ...]
     schema: Schema
     key: Key = NO_KEY
+    changelog: Changelog = APPEND_ONLY
+    """What the rows do to the table they describe."""
     untimed: tuple[str, ...] = ()
     """The sources above that never end and have no watermarks, so that event time would never come."""
 
@@ -41,6 +44,8 @@ class Flow:
 
     def moved(self, exchange: Exchange) -> Flow:
         """The rows, moved between subtasks by an exchange; they have no key afterwards."""
+        if exchange == REBALANCE and not self.changelog.is_append_only:
+            raise GraphError.takes_no_changes("rebalance", self.changelog.describe())
         edges = tuple(dataclasses.replace(edge, exchange=exchange) for edge in self.edges)
         return dataclasses.replace(self, edges=edges, key=NO_KEY)
 
@@ -75,13 +80,14 @@ class Flow:
     def union(self, *others: Flow) -> Flow:
         """These rows and others of the same schema."""
         edges, untimed = self.edges, self.untimed
+        changelog = together([self.changelog, *(other.changelog for other in others)])
         for other in others:
             if other.schema != self.schema:
                 raise SchemaError.does_not_fit(
                     "union", f"schemas differ: '{self.schema}' and '{other.schema}'", "select or map one of them first"
                 )
             edges, untimed = edges + other.edges, untimed + other.untimed
-        return Flow(edges=edges, schema=self.schema, untimed=tuple(dict.fromkeys(untimed)))
+        return Flow(edges=edges, schema=self.schema, changelog=changelog, untimed=tuple(dict.fromkeys(untimed)))
 
 
 def joined_on(left: Flow, right: Flow, on: On | None, step: str) -> tuple[Flow, Flow]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from headwater.data.schema import Schema
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
+from headwater.graph.changelog import APPEND_ONLY, Changelog, together
 from headwater.graph.edges import FORWARD, LEFT, Edge
 from headwater.graph.flow import Flow
 from headwater.graph.nodes import Node, SourceNode
@@ -27,6 +28,7 @@ class Graph:
     def add(self, node: Node) -> Flow:
         """Take a node in, under the next id; gives the flow of what it emits."""
         node = dataclasses.replace(node, id=len(self._nodes))
+        self._check_changelogs(node)
         self._nodes.append(node)
         return self._flow(node, None, node.schema)
 
@@ -47,7 +49,19 @@ class Graph:
     def _flow(self, node: Node, tag: str | None, schema: Schema) -> Flow:
         above = (self.node(node_id) for node_id in sorted(self._above([node.id])))
         untimed = tuple(n.name for n in above if isinstance(n, SourceNode) and n.is_untimed)
-        return Flow(edges=(Edge(node.id, tag, FORWARD),), schema=schema, untimed=untimed)
+        edge = Edge(node.id, tag, FORWARD)
+        return Flow(edges=(edge,), schema=schema, changelog=self.carried(edge), untimed=untimed)
+
+    def carried(self, edge: Edge) -> Changelog:
+        """What the rows on an edge do to the table they describe."""
+        return APPEND_ONLY if edge.tag else self.node(edge.source).changelog
+
+    def _check_changelogs(self, node: Node) -> None:
+        """Refuse a step that would make something wrong of what its inputs carry."""
+        for side in {edge.side for edge in node.inputs}:
+            carried = together([self.carried(edge) for edge in node.inputs if edge.side == side])
+            if not carried.fits(node.takes(side)):
+                raise GraphError.takes_no_changes(node.name, carried.describe())
 
     def node(self, node_id: int) -> Node:
         return self._nodes[node_id]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from headwater.data.rows import Row
 from headwater.data.schema import Schema
-from headwater.graph.nodes import Node, RunningNode, WindowNode
+from headwater.graph.nodes import Node, WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RUNS, BY_SLICES
 from headwater.operators.broadcast_process import BroadcastProcessOperator
+from headwater.operators.changelog import AsChangelogOperator, WithRowKindOperator
 from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
 from headwater.operators.join.interval import IntervalJoinOperator
@@ -18,6 +18,7 @@ from headwater.operators.join.temporal import TemporalJoinOperator
 from headwater.operators.join.window import WindowJoinOperator
 from headwater.operators.lookup_join import LookupJoinOperator
 from headwater.operators.map_async import MapAsyncOperator
+from headwater.operators.normalize import NormalizeOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.stateful_process import StatefulProcessOperator
@@ -36,18 +37,14 @@ from headwater.operators.window.slicing import WindowCombiner
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY
 
-
-def _running(node: RunningNode, step: str, row: type[Row], *, backend: StateBackend) -> RunningOperator:
-    return RunningOperator(node, step, row, backend=backend, takes_back=node.takes_back)
-
-
 STATEFUL: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
     "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
+    "normalize": NormalizeOperator,
     "regular_join": RegularJoinOperator,
-    "running": _running,
+    "running": RunningOperator,
     "stateful_process": StatefulProcessOperator,
     "temporal_join": TemporalJoinOperator,
     f"window {BY_BURSTS}": partial(WindowOperator, way=BY_BURSTS),
@@ -59,6 +56,8 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
 }
 """By operation, and where there are several ways to compute it, by that."""
 STATELESS: dict[str, Callable[..., StatelessOperator]] = {
+    "as_changelog": AsChangelogOperator,
+    "with_row_kind": WithRowKindOperator,
     "map": MapOperator,
     "flat_map": FlatMapOperator,
     "filter": FilterOperator,

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import Batch
-from headwater.data.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, adds
+from headwater.data.row_kinds import adds
 from headwater.data.rows import Row
 from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.aggregation.values import are_equal
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import Grouped, group
 from headwater.operators.keys import key_arrays, keys_of
+from headwater.operators.replaced import Replaced
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
@@ -27,25 +27,15 @@ from headwater.state.table import StateTable
 class RunningOperator(StatefulOperator):
     """Runs one `agg` without windows on one subtask: rows and what is kept of keys both go by columns.
 
-    With `takes_back` it reads a changelog and gives one: for each key of an epoch at most one change, and none where the
-    result is what it was. A key whose rows were all taken back is forgotten. `sends_before` says whether an update comes
-    with the result that it takes the place of.
+    Of a node that takes rows back it reads a changelog and gives one: for each key of an epoch at most one change, and none
+    where the result is what it was. A key whose rows were all taken back is forgotten.
     """
 
     needs_order = True
 
-    def __init__(
-        self,
-        node: RunningNode,
-        step: str,
-        row: type[Row],
-        *,
-        backend: StateBackend = MEMORY,
-        takes_back: bool = False,
-        sends_before: bool = True,
-    ) -> None:
-        self._node, self._takes_back, self._sends_before = node, takes_back, sends_before
-        self._aggregation = Aggregation(node.aggregates, node.input_schema, step, takes_back=takes_back)
+    def __init__(self, node: RunningNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
+        self._node = node
+        self._aggregation = Aggregation(node.aggregates, node.input_schema, step, takes_back=node.takes_back)
         self._schema = pa.schema(self._aggregation.fields)
         self._kept = open_accumulators("kept", self._schema, step, node.key.type, backend=backend)
 
@@ -54,7 +44,7 @@ class RunningOperator(StatefulOperator):
         firsts = batch.take(groups.first)
         last = np.empty(len(groups), np.int64)
         last[groups.codes] = np.arange(len(batch))
-        if self._takes_back:
+        if self._node.takes_back:
             changed = self._changes(batch, groups, firsts, last)
             if len(changed):
                 emit(None, changed)
@@ -73,22 +63,11 @@ class RunningOperator(StatefulOperator):
         now = self._kept.update(keys, fold)
         left = aggregation.left(now)
         self._kept.remove([keys[place] for place in np.flatnonzero(left == 0).tolist()])
-        was, is_there = np.zeros(count, np.bool_), left > 0
-        was[fold.places] = aggregation.left(fold.before) > 0
-        old, new = self._shown(firsts.take(fold.places), fold.before), self._shown(firsts, now)
-        at = np.zeros(count, np.int64)  # where the old result of each key is
-        at[fold.places] = np.arange(len(fold.places))
-        both = np.flatnonzero(was & is_there)
-        changed = np.ones(count, np.bool_)
-        changed[both] = ~are_equal(old.take(pa.array(at[both])), new.take(pa.array(both)))
-        takes = np.flatnonzero(was & changed & (self._sends_before | ~is_there))
-        gives = np.flatnonzero(is_there & changed)
-        table = pa.concat_tables([old.take(pa.array(at[takes])), new.take(pa.array(gives))])
-        kinds = np.concatenate(
-            [np.where(is_there[takes], UPDATE_BEFORE, DELETE), np.where(was[gives], UPDATE_AFTER, INSERT)]
-        )
-        of = last[np.concatenate([takes, gives])]
-        return Batch(table, batch.timestamps[of], None, kinds.astype(np.int8)).take(np.argsort(of, kind="stable"))
+        was_there = aggregation.left(fold.before) > 0
+        before = fold.places[was_there]
+        old = self._shown(firsts.take(before), fold.before.filter(pa.array(was_there)))
+        replaced = Replaced(before, old, self._shown(firsts, now), left > 0)
+        return replaced.told(batch.timestamps, last, sends_before=self._node.sends_before)
 
     def _shown(self, keys: Batch, accumulators: pa.Table) -> pa.Table:
         """Keys with their results."""

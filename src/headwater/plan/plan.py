@@ -12,6 +12,7 @@ from headwater.connectors.contract import Sink
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import Node, SinkNode, SourceNode
 from headwater.plan.choices import IN_MEMORY, Chosen
+from headwater.plan.rules.changelogs import fit_changelogs
 from headwater.plan.rules.combiner import choose_combiners
 from headwater.plan.rules.fusion import fuse_steps
 from headwater.plan.rules.levels import assign_levels
@@ -98,8 +99,7 @@ Rule = Callable[[JobPlan], None]
 
 RULES: tuple[Rule, ...] = (
     validate_graph,
-    # Here, before anything is chosen for a node by its id: rules that fit changelogs to who reads them. They may replace
-    # plan.graph by one with more steps, and must leave a graph that they have fitted before as it is.
+    fit_changelogs,  # before anything is chosen for a node by its id, since it may put in more nodes
     assign_levels,
     fuse_steps,
     choose_ways,

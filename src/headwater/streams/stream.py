@@ -15,9 +15,11 @@ from headwater.descriptors import MapState
 from headwater.durations import Duration
 from headwater.errors import GraphError
 from headwater.functions import KeyedProcessFunction, OutputTag, name_of
+from headwater.graph.changelog import Changelog
 from headwater.graph.edges import REBALANCE, Key, KeyPart, On
 from headwater.graph.flow import Flow
 from headwater.graph.nodes import (
+    AsChangelogNode,
     FilterNode,
     FlatMapNode,
     LookupJoinNode,
@@ -28,6 +30,7 @@ from headwater.graph.nodes import (
     SelectNode,
     SinkNode,
     WhereNode,
+    WithRowKindNode,
 )
 from headwater.graph.nodes.lookup import Cache
 from headwater.graph.nodes.process import process_node
@@ -55,6 +58,11 @@ class Stream(Joinable):
     def schema(self) -> Schema:
         """What the rows look like."""
         return self._flow.schema
+
+    @property
+    def changelog(self) -> Changelog:
+        """What the rows do to the table they describe: only add to it, or also change it and take from it."""
+        return self._flow.changelog
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -331,6 +339,26 @@ class Stream(Joinable):
     def global_(self) -> Stream:
         """Send every row to the first subtask."""
         return Stream(self._env, self._flow.together())
+
+    # -- changelogs -------------------------------------------------------------------------------------------------
+
+    def as_changelog(self, *, key: str | Sequence[str] | None = None, name: str = "as_changelog") -> Step:
+        """Read the rows as changes of a table: the string column `row_kind` says what each does, and is taken away.
+
+        Without `key`, what goes is told whole, by '-U' or '-D'. With `key`, a row replaces the one with its key, and '-D'
+        takes it away; if there is no column `row_kind`, every row replaces another.
+
+        >>> env = Environment("doc", engine="local")
+        >>> rows = [("ann", 3, "+I"), ("bob", 4, "+I"), ("ann", 3, "-D")]
+        >>> votes = env.from_rows(rows, "user string, n long, row_kind string").as_changelog()
+        >>> votes.select("n", "user != 'ann' as counts").key_by("counts").agg(total=hw.sum("n")).collect()
+        [Row(counts=True, total=4, row_kind='+I')]
+        """
+        return self._add(AsChangelogNode.of(self._flow, key=key, name=name))
+
+    def with_row_kind(self) -> Step:
+        """The changes as rows that are only added, with a last column `row_kind`: '+I', '-U', '+U' or '-D'."""
+        return self._add(WithRowKindNode.of(self._flow))
 
     # -- ends -------------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.connectors.contract import FOR_EVER_MS, Positions, Source
 from headwater.connectors.memory import MemorySink
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_array
 from headwater.data.rows import encode_rows
@@ -38,6 +37,7 @@ from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
 from headwater.task.host import LevelHost, Outcome
 from headwater.testing.harness import Harness, _timed_rows
+from headwater.testing.script_source import ScriptSource
 from headwater.watermarks import Watermarks
 
 Program = Callable[..., Mapping[str, Stream]]
@@ -163,7 +163,8 @@ def _add(
     before = len(list(env.graph))
     sinks = {name: MemorySink() for name in [MAIN, *_expected(transcript)]}
     scripts = [_script(env, name, schema, epochs) for name, schema in transcript.schemas.items()]
-    for name, stream in program(*scripts).items():
+    for name, output in program(*scripts).items():
+        stream = told(output)
         stamped = Schema(stream.schema.arrow.append(pa.field(_AT, pa.int64())))
         stream.process(_Stamp(), stamped, name=f"stamp-{name}").sink(
             sinks.setdefault(name, MemorySink()), name=f"{_OUTPUT}{name}"
@@ -177,6 +178,11 @@ def _add(
 def _compare_run(transcript: Transcript, sinks: Mapping[str, MemorySink], where: str, *, ordered: bool) -> None:
     found = {name: [tuple(row) for row in sink.rows] for name, sink in sinks.items()}
     _compare(_expected(transcript), found, transcript, where, ordered=ordered and transcript.ordered)
+
+
+def told(stream: Stream) -> Stream:
+    """The rows of a stream; of a changelog with a column that says what they do."""
+    return stream if stream.changelog.is_append_only else stream.with_row_kind()
 
 
 class _Player(Harness):
@@ -241,32 +247,6 @@ class _Player(Harness):
                 times = [None if t == MIN_TIMESTAMP else t for t in batch.timestamps.tolist()]
                 rows = [tuple(row) for row in _timed_rows(batch)]
                 self._found.setdefault(name, []).extend((*r, t) for r, t in zip(rows, times, strict=True))
-
-
-class ScriptSource(Source):
-    """The epochs of a transcript as a bounded source: each call of `latest` is one epoch further."""
-
-    bounded = True
-
-    def __init__(self, table: pa.Table, bounds: list[int]) -> None:
-        self._table, self._bounds = table, bounds
-
-    def describe(self) -> str:
-        return f"script of {len(self._bounds)} epochs"
-
-    def check(self, schema: Schema) -> None:
-        """The rows were made for the schema."""
-
-    def earliest(self) -> Positions:
-        return {"0": 0}
-
-    def latest(self, start: Positions, elapsed_ms: int) -> Positions:
-        if elapsed_ms >= FOR_EVER_MS:  # asked where the input ends
-            return {"0": self._bounds[-1]}
-        return {"0": next((bound for bound in self._bounds if bound > start["0"]), self._bounds[-1])}
-
-    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        yield from self._table.slice(start, end - start).to_batches()
 
 
 class _Stamp(ProcessFunction):

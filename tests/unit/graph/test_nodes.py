@@ -13,6 +13,7 @@ import pytest
 import headwater as hw
 from headwater.connectors.memory import MemorySink, RowsSource
 from headwater.data.schema import Schema
+from headwater.graph.changelog import Changelog, ChangelogMode
 from headwater.graph.connected import Broadcast, Connected
 from headwater.graph.describe import describe
 from headwater.graph.edges import GLOBAL, NO_KEY, REBALANCE, Key
@@ -20,6 +21,7 @@ from headwater.graph.flow import Flow, joined_on
 from headwater.graph.graph import Graph
 from headwater.graph.meeting import group_in_windows, join_in_windows
 from headwater.graph.nodes import (
+    AsChangelogNode,
     BroadcastProcessNode,
     CoProcessNode,
     FilterNode,
@@ -31,6 +33,7 @@ from headwater.graph.nodes import (
     MapBatchesNode,
     MapNode,
     Node,
+    NormalizeNode,
     ProcessNode,
     RegularJoinNode,
     RunningNode,
@@ -42,6 +45,7 @@ from headwater.graph.nodes import (
     WhereNode,
     WindowJoinNode,
     WindowNode,
+    WithRowKindNode,
 )
 from headwater.graph.nodes.core import NOWHERE
 from headwater.graph.nodes.process import process_node
@@ -145,6 +149,9 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
             f.rows, Broadcast(f.others.everywhere(), (RULES,)), function=Beside(), schema="n int"
         )
     ],
+    AsChangelogNode: [lambda f: AsChangelogNode.of(f.rows, key="k")],
+    WithRowKindNode: [lambda f: WithRowKindNode.of(f.rows)],
+    NormalizeNode: [lambda f: NormalizeNode.of(dataclasses.replace(f.rows, changelog=BY_KEY), name="whole")],
     RunningNode: [lambda f: RunningNode.of(f.keyed, aggregates={"total": hw.sum("n")})],
     IntervalJoinNode: [
         lambda f: IntervalJoinNode.of(f.keyed, f.others_keyed, between=("0 s", "5 s"), unmatched_left=LATE)
@@ -159,6 +166,7 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
     ],
     WindowJoinNode: [lambda f: WindowJoinNode.of(f.pair)],
 }
+BY_KEY = Changelog(ChangelogMode.UPSERT, ("k",))
 CASES = [(cls, make) for cls, makes in MADE.items() for make in makes]
 
 
@@ -206,6 +214,7 @@ KEPT: dict[type[Node], dict[str, Any]] = {
         "states": {},
         "broadcast states": {"rules": ["map", "string", "bigint"]},
     },
+    NormalizeNode: {"key": "k: string", "rows": "k string, n bigint, at bigint"},
     RunningNode: {"key": "k: string", "aggregates": {"total": "hw.sum('n')"}, "rows": "k string, n bigint, at bigint"},
     IntervalJoinNode: {
         "key": "k: string",

@@ -28,6 +28,7 @@ def joined(how: str, *, ttl: str | None = None, by_function: bool = False) -> An
     def build(left: hw.Stream, right: hw.Stream) -> hw.Stream:
         key: Any = (lambda row: row.k) if by_function else "k"
         dtype = "string" if by_function else None
+        left, right = (s.as_changelog() if "row_kind" in s.schema.names else s for s in (left, right))
         return left.key_by(key, type=dtype).join_regular(right.key_by(key, type=dtype), how=how, ttl=ttl)
 
     return build
@@ -95,7 +96,7 @@ ttls = st.sampled_from([None, 10])
 def shown(row: Any, *, by_function: bool = False) -> Any:
     """Key, both values and kind; of a key that is a function's result, both columns are shown."""
     key = row.k if not by_function else next((k for k in (row.k, row.k_right) if k is not None), None)
-    return key, row.v, row.w, row.row_kind
+    return key, row.v, row.w, getattr(row, "row_kind", "+I")
 
 
 def apply(result: Counter[Any], told: list[Any]) -> None:
@@ -174,7 +175,7 @@ def test_a_row_that_takes_back_nothing_is_dropped_and_counted() -> None:
     changes = [("a", 5, "-D"), ("a", 5, "+I"), ("a", 5, "-D"), ("a", 5, "-U"), ("a", 6, "+I")]
     right = env.from_rows(changes, INPUTS["right"], name="r")
     sink = hw.connectors.memory()
-    left.key_by("k").join_regular(right.key_by("k")).sink(sink)
+    left.key_by("k").join_regular(right.as_changelog().key_by("k")).sink(sink)
     job = env.run()
     assert [tuple(row) for row in sink.rows] == [("a", 1, 6, "+I")]
     assert job.status().steps["join_regular"]["late_dropped"] == 2
@@ -209,7 +210,7 @@ DISTINCT: list[tuple[Any, ...]] = [
 
 def test_rows_are_told_apart_and_found_again_whatever_their_columns() -> None:
     inputs = {"left": f"{ANY_TYPE}, row_kind string", "right": "k int, w int"}
-    harness = Harness(lambda a, b: a.key_by("k").join_regular(b.key_by("k"), how="left"), inputs)
+    harness = Harness(lambda a, b: a.as_changelog().key_by("k").join_regular(b.key_by("k"), how="left"), inputs)
 
     def push(kind: str, *numbers: int) -> int:
         harness.push_all([(*DISTINCT[number], kind) for number in numbers], to="left")
@@ -250,6 +251,7 @@ def test_a_join_of_joins_is_the_join_of_all() -> None:
     }
 
     def build(orders: hw.Stream, users: hw.Stream, countries: hw.Stream) -> hw.Stream:
+        orders, users, countries = (stream.as_changelog() for stream in (orders, users, countries))
         first = orders.key_by("user").join_regular(users.key_by("user"), how="left", name="first")
         return first.key_by("country").join_regular(countries.key_by("country"), how="full", name="second")
 
@@ -291,13 +293,13 @@ def test_a_join_of_joins_is_the_join_of_all() -> None:
 
 def test_columns_of_both_sides_are_shown_and_may_be_null_where_padded() -> None:
     env = hw.Environment("test", engine="local")
-    left = env.from_rows([], "k string not null, v long not null, row_kind string", name="l").key_by("k")
+    left = env.from_rows([], "k string not null, v long not null", name="l").key_by("k")
     right = env.from_rows([], "k string not null, v long not null", name="r").key_by("k")
     assert {how: left.join_regular(right, how=how, name=how).schema.ddl() for how in HOWS} == {
-        "inner": "k string not null, v bigint not null, v_right bigint not null, row_kind string",
-        "left": "k string not null, v bigint not null, v_right bigint, row_kind string",
-        "right": "k string, v bigint, v_right bigint not null, row_kind string",
-        "full": "k string, v bigint, v_right bigint, row_kind string",
+        "inner": "k string not null, v bigint not null, v_right bigint not null",
+        "left": "k string not null, v bigint not null, v_right bigint",
+        "right": "k string, v bigint, v_right bigint not null",
+        "full": "k string, v bigint, v_right bigint",
     }
 
 
@@ -306,14 +308,14 @@ def test_wrong_use_is_refused_when_the_graph_is_built() -> None:
     left, right = env.from_rows([], "k string, v long", name="l"), env.from_rows([], "k string, v long", name="r")
     numbered = env.from_rows([], "k string, row_kind int", name="n")
     a, b = left.key_by("k"), right.key_by("k")
-    kinds = left.select("k", "v", "'+I' as row_kind")
+    kinds = left.select("k", "v", "'+I' as row_kind").key_by("k")
     cases: list[tuple[str, Any]] = [
         ("needs both streams keyed", lambda: a.join_regular(right)),  # type: ignore[arg-type]
         ("keys of one type", lambda: a.join_regular(right.key_by("v"))),
         ("joins by how='inner' or 'left' or 'right' or 'full'; got 'outer'", lambda: a.join_regular(b, how="outer")),
         ("ttl of at least 1 ms", lambda: a.join_regular(b, ttl="0 s")),
-        ("reads the column 'row_kind'.*got 'int'", lambda: a.join_regular(numbered.key_by("k"))),
-        ("reads the column 'row_kind'.*got 'a key'", lambda: a.join_regular(kinds.key_by("row_kind"))),
+        ("does not read a column 'row_kind' as what rows do.*call .as_changelog", lambda: a.join_regular(kinds)),
+        ("reads the column 'row_kind', a string, .*got 'int'", numbered.as_changelog),
     ]
     for message, call in cases:
         with pytest.raises(hw.GraphError, match=message):
@@ -323,5 +325,5 @@ def test_wrong_use_is_refused_when_the_graph_is_built() -> None:
 @pytest.mark.parametrize("kind", ["insert", None])
 def test_a_row_of_no_kind_is_an_error(kind: str | None) -> None:
     harness = Harness(joined("inner"), INPUTS)
-    with pytest.raises(hw.RowError, match=r"step 'join_regular', field 'row_kind': value .* does not fit \+I, -U"):
+    with pytest.raises(hw.RowError, match=r"step 'as_changelog(-2)?', field 'row_kind': value .* does not fit \+I, -U"):
         harness.push(("a", 1, kind), to="left")

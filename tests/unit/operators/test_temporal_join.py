@@ -21,6 +21,7 @@ def joined(how: str, *, by_function: bool = False) -> Any:
     def build(rows: hw.Stream, versions: hw.Stream) -> hw.Stream:
         key: Any = (lambda row: row.k) if by_function else "k"
         dtype = "string" if by_function else None
+        versions = versions.as_changelog()
         return rows.key_by(key, type=dtype).temporal_join(versions.key_by(key, type=dtype), how=how, late=LATE)
 
     return build
@@ -171,9 +172,9 @@ def test_of_versions_for_one_time_the_last_to_arrive_is_valid() -> None:
     assert shown(harness.take()) == [("a", 0, 3, 10), ("b", 0, None, 10)]
 
 
-def test_a_left_changelog_keeps_its_kinds() -> None:
+def test_kinds_of_the_left_side_are_a_column_like_others() -> None:
     inputs = {"rows": "k string, row_kind string", "versions": "k string, w long, row_kind string"}
-    harness = Harness(lambda a, b: a.key_by("k").temporal_join(b.key_by("k")), inputs)
+    harness = Harness(lambda a, b: a.key_by("k").temporal_join(b.as_changelog().key_by("k")), inputs)
     harness.push(("a", 7, "+I"), at=1, to="versions")
     harness.push(("a", "-D"), at=2, to="rows")
     harness.watermark(5)

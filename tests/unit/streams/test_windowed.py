@@ -107,7 +107,6 @@ SESSIONS = hw.session("10 ms")
             lambda s: s.window(TENS).panes("accumulating", info=True).agg(pane_kind=hw.count()),
             "needs other names.*'pane_kind'",
         ),
-        (lambda s: s.window(TENS).panes("retracting").agg(row_kind=hw.count()), "needs other names.*'row_kind'"),
         (
             lambda s: s.window(TENS).late_to(hw.OutputTag("late", "amount long")),
             "'late_to' needs a tag.*'amount int64'",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headwater.connectors.contract import Guarantee, Sink, Staged, read_staged
+from headwater.connectors.contract import Changes, Guarantee, Sink, Staged, read_staged
 from headwater.connectors.kafka.cluster import Cluster
 from headwater.connectors.kafka.connection import confluent_kafka
 from headwater.connectors.kafka.encoding import Encoding, Record, read_records
@@ -33,6 +33,8 @@ class KafkaSink(Sink):
         confluent_kafka()  # where it is missing, say so while the job is built
         self.guarantee = Guarantee.EXACTLY_ONCE if is_exactly_once else Guarantee.AT_LEAST_ONCE
         self._topic, self._encoding = topic, encoding
+        if encoding.is_upsert:
+            self.changes, self.upsert_key = Changes.APPLIED, encoding.key
         self._connection: SinkConnection | None = connection
         self._what = f"{connection.what}, {self.guarantee}"
         self._uid, self._job = "kafka_sink", ""

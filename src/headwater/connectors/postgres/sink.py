@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from headwater.connectors.contract import Guarantee, Sink, Staged, read_staged
+from headwater.connectors.contract import Changes, Guarantee, Sink, Staged, read_staged
 from headwater.connectors.postgres.connection import Address, AddressError, table_name, why
 from headwater.connectors.postgres.epochs import EPOCHS, Entry, Epochs
 from headwater.connectors.postgres.target import Target, create_statement
@@ -68,6 +68,8 @@ class PostgresSink(Sink):
         if not isinstance(retry, Retry):
             raise GraphError.bad_argument("postgres", "needs a retry", retry, "write retry=hw.Retry(attempts=5)")
         self._table, self._mode, self._retry, self._creates = table, mode, retry, create
+        if self._key:
+            self.changes, self.upsert_key = Changes.APPLIED, tuple(self._key)
         self._place = self._address.place
         self._uid = ""
         self._mine = Entry("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwater.graph.nodes.aggregates import RunningNode
+from headwater.graph.nodes.changelog import AsChangelogNode, NormalizeNode, WithRowKindNode
 from headwater.graph.nodes.columns import MapBatchesNode, SelectNode, WhereNode
 from headwater.graph.nodes.core import Node
 from headwater.graph.nodes.ends import SinkNode, SourceNode
@@ -13,6 +14,7 @@ from headwater.graph.nodes.rows import FilterNode, FlatMapNode, MapAsyncNode, Ma
 from headwater.graph.nodes.windows import WindowInput, WindowJoinNode, WindowNode
 
 __all__ = [
+    "AsChangelogNode",
     "BroadcastProcessNode",
     "CoProcessNode",
     "FilterNode",
@@ -25,6 +27,7 @@ __all__ = [
     "MapBatchesNode",
     "MapNode",
     "Node",
+    "NormalizeNode",
     "ProcessNode",
     "RegularJoinNode",
     "RowFunctionNode",
@@ -38,4 +41,5 @@ __all__ = [
     "WindowInput",
     "WindowJoinNode",
     "WindowNode",
+    "WithRowKindNode",
 ]

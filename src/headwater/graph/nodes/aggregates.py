@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
 from headwater.aggregates import Aggregate, result_fields
+from headwater.aggregates.declared import refuse_taking_back
 from headwater.data.schema import Schema
+from headwater.graph.changelog import APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
 from headwater.graph.checks import check_keyed
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
@@ -18,35 +20,55 @@ from headwater.graph.nodes.core import Node, named
 
 @dataclass(frozen=True, kw_only=True)
 class RunningNode(Node):
-    """Built-in aggregates over all rows of a key so far."""
+    """Built-in aggregates over all rows of a key so far, or of a changelog over those that are there."""
 
     operation: ClassVar[str] = "running"
     is_stateful: ClassVar[bool] = True
     uses_backend: ClassVar[bool] = True
+    taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     key: Key
     input_schema: Schema
     aggregates: Mapping[str, Aggregate]
-    takes_back: bool = False
-    """Whether its input is a changelog, whose rows may take others back."""
 
     @classmethod
     def of(cls, flow: Flow, *, aggregates: Mapping[str, Aggregate], name: str = "agg") -> Self:
         check_keyed(flow, name)
-        fields = [*flow.key.fields(flow.schema), *result_fields(aggregates, flow.schema, name)]
+        keys = flow.key.fields(flow.schema)
+        results = result_fields(aggregates, flow.schema, name)
+        if not flow.changelog.is_append_only:
+            refuse_taking_back(aggregates, name)
         return cls(
             name=name,
             inputs=flow.edges,
-            schema=Schema.of(pa.schema(fields)),
+            schema=Schema.of(pa.schema([*keys, *results])),
+            changelog=_told(flow.changelog, [field.name for field in keys]),
             key=flow.key,
             input_schema=flow.schema,
             aggregates=aggregates,
         )
 
+    @property
+    def takes_back(self) -> bool:
+        """Whether rows may be taken back, so that more is kept of them."""
+        return not self.changelog.is_append_only
+
+    @property
+    def sends_before(self) -> bool:
+        """Whether an update comes with the result that it takes the place of."""
+        return self.changelog.mode is ChangelogMode.RETRACT
+
     def kept(self) -> dict[str, Any]:
-        words = {
+        words: dict[str, Any] = {
             "key": self.key.typed(),
             "aggregates": named(self.aggregates),
             "rows": self.input_schema.ddl(),
         }
         return {**words, "takes back": True} if self.takes_back else words
+
+
+def _told(carried: Changelog, key: Sequence[str]) -> Changelog:
+    """Over rows that are only added, results are rows as well; over a changelog, the result of a key replaces its last."""
+    if carried.is_append_only:
+        return APPEND_ONLY
+    return Changelog(ChangelogMode.UPSERT, tuple(key), keeps_times=False)

@@ -12,6 +12,7 @@ from headwater.data.expressions import compile_select, compile_where
 from headwater.data.schema import Schema, SchemaLike
 from headwater.data.types import is_time_type
 from headwater.errors import GraphError
+from headwater.graph.changelog import APPEND_OR_RETRACT, Modes
 from headwater.graph.checks import check_callable
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node
@@ -29,7 +30,19 @@ class SelectNode(Node):
     @classmethod
     def of(cls, flow: Flow, *, expressions: Sequence[str], name: str = "select") -> Self:
         query, schema = compile_select(tuple(expressions), flow.schema, name)
-        return cls(name=name, inputs=flow.edges, schema=schema, expressions=tuple(expressions), query=query)
+        keeps_key = "*" in expressions or {*flow.changelog.key} <= {*expressions}
+        return cls(
+            name=name,
+            inputs=flow.edges,
+            schema=schema,
+            changelog=flow.changelog if keeps_key else flow.changelog.retracting(),
+            expressions=tuple(expressions),
+            query=query,
+        )
+
+    def takes(self, side: int) -> Modes:
+        """Upserts only where the columns of their key stay as they are."""
+        return APPEND_OR_RETRACT | {self.changelog.mode}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +50,7 @@ class WhereNode(Node):
     """Keeps the rows for which a SQL expression is true, whole batches at a time."""
 
     operation: ClassVar[str] = "where"
+    taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     expression: str
     query: str
@@ -44,7 +58,14 @@ class WhereNode(Node):
     @classmethod
     def of(cls, flow: Flow, *, expression: str, name: str = "where") -> Self:
         query = compile_where(expression, flow.schema, name)
-        return cls(name=name, inputs=flow.edges, schema=flow.schema, expression=expression, query=query)
+        return cls(
+            name=name,
+            inputs=flow.edges,
+            schema=flow.schema,
+            changelog=flow.changelog.retracting(),
+            expression=expression,
+            query=query,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

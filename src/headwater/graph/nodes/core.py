@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from headwater.aggregates import Aggregate
 from headwater.data.schema import Schema, type_ddl
 from headwater.descriptors import StateDeclaration
+from headwater.graph.changelog import APPEND, APPEND_ONLY, Changelog, Modes
 from headwater.graph.edges import Edge
 
 NOWHERE = -1
@@ -28,6 +29,8 @@ class Node:
     schema: Schema
     outputs: Mapping[str, Schema] = field(default_factory=dict)
     """The side outputs that somebody reads, or that the step is set to write, by tag."""
+    changelog: Changelog = APPEND_ONLY
+    """What the main output carries; side outputs are append-only."""
     id: int = NOWHERE
     uid: str | None = None
 
@@ -39,6 +42,13 @@ class Node:
     """Whether its state lives where the job's state backend keeps it; that of other steps is in memory."""
     waits_by_side: ClassVar[bool] = False
     """Whether event time is taken over two inputs, each as a whole, and not over all channels alike."""
+
+    taken: ClassVar[Modes] = APPEND
+    """What every input takes, unless `takes` says otherwise."""
+
+    def takes(self, side: int) -> Modes:
+        """What an input takes; the graph refuses to add a step to anything else."""
+        return self.taken
 
     @property
     def is_remembered(self) -> bool:

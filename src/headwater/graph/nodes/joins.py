@@ -8,16 +8,19 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from headwater.data.row_kinds import ROW_KIND
-from headwater.data.schema import Schema, type_ddl
+from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
+from headwater.graph.changelog import ANY, APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
 from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_tag
 from headwater.graph.connected import pair_edges
-from headwater.graph.edges import Key
+from headwater.graph.edges import LEFT, Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node
 
+_CHANGES = Changelog(ChangelogMode.RETRACT, keeps_times=False)
+"""What a join tells: a pair that goes has the time of the row that takes it away."""
 SUFFIX = "_right"
 """What a right column is called by, beside its own name, when that is taken."""
 
@@ -108,9 +111,13 @@ class RegularJoinNode(JoinNode):
     """Pairs of all rows so far, and padded rows where `how` asks for them, as a changelog."""
 
     operation: ClassVar[str] = "regular_join"
+    taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     how: str
     ttl_ms: int | None
+    left_changes: bool
+    """Whether left rows may be taken back."""
+    right_changes: bool
 
     @classmethod
     def of(
@@ -130,11 +137,19 @@ class RegularJoinNode(JoinNode):
             raise GraphError.bad_argument(
                 name, "needs a ttl of at least 1 ms", ttl, "leave it out to keep rows for ever"
             )
-        rows = _without_kind(left, name), _without_kind(right, name)
-        schema, shown = side_by_side(left, right, suffix, name, rows)
-        told = Schema(_padded(schema, len(rows[0].names), how).arrow.append(pa.field(ROW_KIND, pa.string())))
-        settings = join_settings(left, right, name=name, shown=shown, rows=rows)
-        return cls(schema=told, how=how, ttl_ms=ttl_ms, **settings)
+        for flow in (left, right):
+            _check_no_kinds(flow, name)
+        changes = [not flow.changelog.is_append_only for flow in (left, right)]
+        schema, shown = side_by_side(left, right, suffix, name)
+        return cls(
+            schema=_padded(schema, len(left.schema.names), how),
+            changelog=_CHANGES if any(changes) or how != "inner" else APPEND_ONLY,
+            how=how,
+            ttl_ms=ttl_ms,
+            left_changes=changes[0],
+            right_changes=changes[1],
+            **join_settings(left, right, name=name, shown=shown),
+        )
 
     def kept(self) -> dict[str, Any]:
         return {**super().kept(), "how": self.how}
@@ -168,28 +183,36 @@ class TemporalJoinNode(JoinNode):
         check_has_watermarks(rows, versions, name)
         _check_how(how, ("inner", "left"), name)
         check_tag(late, rows.schema, name, "late")
-        schemas = rows.schema, _without_kind(versions, name)
-        schema, shown = side_by_side(rows, versions, suffix, name, schemas)
-        settings = join_settings(rows, versions, name=name, shown=shown, rows=schemas)
-        return cls(schema=_padded(schema, len(schemas[0].names), how), how=how, late=late, **settings)
+        _check_no_kinds(versions, name)
+        if versions.changelog.key and {*versions.changelog.key} != {*versions.key.columns}:
+            raise GraphError.bad_argument(
+                name,
+                "needs one version at a time of the key that it joins by",
+                f"a changelog by {', '.join(versions.changelog.key)}, joined by {versions.key.describe()}",
+                "join by the changelog's key",
+            )
+        schema, shown = side_by_side(rows, versions, suffix, name)
+        settings = join_settings(rows, versions, name=name, shown=shown)
+        return cls(schema=_padded(schema, len(rows.schema.names), how), how=how, late=late, **settings)
+
+    def takes(self, side: int) -> Modes:
+        """Versions may change."""
+        return APPEND if side == LEFT else ANY
 
     def kept(self) -> dict[str, Any]:
         return {**super().kept(), "how": self.how}
 
 
-def side_by_side(
-    left: Flow, right: Flow, suffix: str, step: str, rows: tuple[Schema, Schema] | None = None
-) -> tuple[Schema, tuple[str, ...]]:
-    """The columns of both sides, and which of the right ones they are; `rows` are the schemas where not all are shown.
+def side_by_side(left: Flow, right: Flow, suffix: str, step: str) -> tuple[Schema, tuple[str, ...]]:
+    """The columns of both sides, and which of the right ones they are.
 
     Key columns with the same names on both sides are shown once. A right column whose name is taken gets the suffix.
     """
-    left_rows, right_rows = rows or (left.schema, right.schema)
     once = set(right.key.columns) if left.key.columns == right.key.columns else set()
-    fields = list(left_rows.arrow)
-    shown = tuple(name for name in right_rows.names if name not in once)
+    fields = list(left.schema.arrow)
+    shown = tuple(name for name in right.schema.names if name not in once)
     for name in shown:
-        field = right_rows.field(name)
+        field = right.schema.field(name)
         taken = {other.name for other in fields}
         fields.append(field.with_name(name + suffix) if name in taken else field)
     names = [field.name for field in fields]
@@ -204,18 +227,15 @@ def side_by_side(
     return Schema(pa.schema(fields)), shown
 
 
-def join_settings(
-    left: Flow, right: Flow, *, name: str, shown: tuple[str, ...], rows: tuple[Schema, Schema] | None = None
-) -> dict[str, Any]:
-    """What all joins have: these of the right columns are shown, and whole rows are kept, or what `rows` has of them."""
-    left_rows, right_rows = rows or (left.schema, right.schema)
+def join_settings(left: Flow, right: Flow, *, name: str, shown: tuple[str, ...]) -> dict[str, Any]:
+    """What all joins have: these of the right columns are shown, and whole rows are kept."""
     return {
         "name": name,
         "inputs": pair_edges(left, right),
         "key": left.key,
         "right_key": right.key,
-        "left_schema": left_rows,
-        "right_schema": right_rows,
+        "left_schema": left.schema,
+        "right_schema": right.schema,
         "right_columns": shown,
     }
 
@@ -240,16 +260,12 @@ def _check_how(how: str, known: tuple[str, ...], step: str) -> None:
         raise GraphError.bad_argument(step, f"joins by how={' or '.join(map(repr, known))}", how, "choose one of them")
 
 
-def _without_kind(flow: Flow, step: str) -> Schema:
-    """The columns of a changelog's rows, or of rows that are none, without the one that says what they do."""
-    if ROW_KIND not in flow.schema.names:
-        return flow.schema
-    dtype = flow.schema.field(ROW_KIND).type
-    if not pa.types.is_string(dtype) or ROW_KIND in flow.key.columns:
+def _check_no_kinds(flow: Flow, step: str) -> None:
+    """A changelog is what a stream says it is; a column of that name alone is most likely a mistake."""
+    if flow.changelog.is_append_only and ROW_KIND in flow.schema.names:
         raise GraphError.bad_argument(
             step,
-            f"reads the column {ROW_KIND!r}, a string, as what a row of a changelog does",
-            "a key" if ROW_KIND in flow.key.columns else type_ddl(dtype),
-            "rename the column with select",
+            f"does not read a column {ROW_KIND!r} as what rows do",
+            str(flow.schema),
+            "call .as_changelog() on the stream, or rename the column with select",
         )
-    return Schema(pa.schema([field for field in flow.schema.arrow if field.name != ROW_KIND]))

@@ -14,6 +14,7 @@ from headwater.data.tables import arrow_table, is_table
 from headwater.data.types import is_key_type
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SchemaError, StateError
+from headwater.graph.changelog import APPEND, APPEND_OR_RETRACT, Modes
 from headwater.graph.edges import On, joined_columns
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node
@@ -64,7 +65,11 @@ class LookupJoinNode(Node):
         """`table` is a table or frame in memory, a `LookupTable`, or a function of keys whose rows have `schema`."""
         given = _Given(name, flow.schema, table, on, schema)
         result, settings = given.settings(how=how, columns=columns, suffix=suffix, cache=cache, ttl=ttl)
-        return cls(name=name, inputs=flow.edges, schema=result, **settings)
+        return cls(name=name, inputs=flow.edges, schema=result, changelog=flow.changelog.retracting(), **settings)
+
+    def takes(self, side: int) -> Modes:
+        """What is taken back must have been given, and only a table that travels along gives the same answer again."""
+        return APPEND if self.asks_outside else APPEND_OR_RETRACT
 
     @property
     def asks_outside(self) -> bool:

@@ -14,6 +14,7 @@ from headwater.descriptors import operator_states
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag, ProcessFunction, name_of
+from headwater.graph.changelog import APPEND_OR_RETRACT, Modes
 from headwater.graph.checks import check_callable
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node
@@ -34,6 +35,7 @@ class MapNode(RowFunctionNode):
     """One row in, one row out, by a Python function."""
 
     operation: ClassVar[str] = "map"
+    taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class FlatMapNode(RowFunctionNode):
     """One row in, any number of rows out, by a Python function."""
 
     operation: ClassVar[str] = "flat_map"
+    taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     @classmethod
     def of(
@@ -74,6 +77,7 @@ class FilterNode(RowFunctionNode):
     """Keeps the rows for which a Python function is true."""
 
     operation: ClassVar[str] = "filter"
+    taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     @classmethod
     def of(
@@ -191,7 +195,21 @@ def _called(flow: Flow, function: Any, failed_to: OutputTag | None, step: str) -
     """The settings of a step that calls a function for each row, but for its schema."""
     outputs = _failed_output(step, failed_to, flow.schema)
     check_callable(function, step)
-    return {"name": step, "inputs": flow.edges, "outputs": outputs, "function": function, "failed_to": failed_to}
+    if outputs and not flow.changelog.is_append_only:
+        raise GraphError.bad_argument(
+            step,
+            "cannot put rows of a changelog aside: they would lose what they do",
+            f"failed_to={failed_to}",
+            "leave it out, or call .with_row_kind() first",
+        )
+    return {
+        "name": step,
+        "inputs": flow.edges,
+        "outputs": outputs,
+        "changelog": flow.changelog.retracting(),
+        "function": function,
+        "failed_to": failed_to,
+    }
 
 
 def _failed_output(step: str, tag: OutputTag | None, rows: Schema) -> Mapping[str, Schema]:

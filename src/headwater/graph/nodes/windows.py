@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from headwater.aggregates import Aggregate, result_fields
+from headwater.aggregates.declared import refuse_taking_back
 from headwater.data.schema import Schema, SchemaLike, parse_type, type_ddl
 from headwater.descriptors import StateDeclaration, keyed_states
 from headwater.errors import GraphError
 from headwater.functions import AggregateFunction, OutputTag, ProcessWindowFunction
+from headwater.graph.changelog import APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, declared, named
@@ -20,7 +22,7 @@ from headwater.graph.nodes.joins import SUFFIX, JoinNode, join_settings, side_by
 from headwater.graph.windowed import Panes, Windowed, WindowedPair
 from headwater.windows.assigners import CountWindows, SlicedAssigner, WindowAssigner, assigns_as
 from headwater.windows.evictors import Evictor
-from headwater.windows.triggers import EventTimeTrigger, Trigger
+from headwater.windows.triggers import ContinuousEventTimeTrigger, EventTimeTrigger, Trigger
 
 BY_SLICES, BY_COUNT, BY_RUNS, BY_BURSTS = "by slices", "by count", "by runs", "by bursts"
 BY_ELEMENT = "by element"
@@ -67,6 +69,8 @@ class WindowNode(Node):
     states: tuple[StateDeclaration, ...] = ()
     sides: tuple[WindowInput, WindowInput] | None = None
     """The two inputs that its rows come from, each as one column of them, in joins and co-groups."""
+    takes_back: bool = False
+    """Whether rows may be taken back, so that more is kept of them."""
 
     @classmethod
     def of_aggregates(
@@ -175,9 +179,14 @@ class WindowNode(Node):
                 raise GraphError.bad_argument(step, "needs the schema of what process gives", None, "add schema=...")
             value = Schema.of(schema)
         assert value is not None
+        takes_back = not windowed.flow.changelog.is_append_only
+        if takes_back:
+            _check_takes_back(windowed, settings, step)
         return cls(
             name=f"window_{step}",
             inputs=windowed.flow.edges,
+            changelog=_told(windowed),
+            takes_back=takes_back,
             schema=_shown(windowed, value, step, is_processed=process is not None, is_row="reduce" in settings),
             key=windowed.flow.key,
             input_schema=windowed.rows,
@@ -194,8 +203,11 @@ class WindowNode(Node):
             **settings,
         )
 
+    def takes(self, side: int) -> Modes:
+        return APPEND_OR_RETRACT if self.takes_back else APPEND
+
     def kept(self) -> dict[str, Any]:
-        return {
+        words: dict[str, Any] = {
             "key": self.key.typed(),
             "windows": self.assigner.describe(),
             "trigger": self.trigger.describe(),
@@ -206,6 +218,7 @@ class WindowNode(Node):
             "panes": [self.panes.mode, self.panes.has_info, self.panes.has_empty],
             "states": declared(self.states),
         }
+        return {**words, "takes back": True} if self.takes_back else words
 
     @property
     def is_silent(self) -> bool:
@@ -281,6 +294,43 @@ def pair_schemas(pair: WindowedPair, suffix: str) -> tuple[Schema, Schema, tuple
     return value, Schema(pa.schema([*value.arrow, *pair.fields])), columns
 
 
+def _told(windowed: Windowed) -> Changelog:
+    """What results do: those of retracting panes take back what was said of the same window, at the same time."""
+    if windowed.panes.mode != "retracting":
+        return APPEND_ONLY
+    return Changelog(ChangelogMode.RETRACT, keeps_times=windowed.assigner.is_bounded)
+
+
+def _check_takes_back(windowed: Windowed, settings: Mapping[str, Any], step: str) -> None:
+    """Refuse windows over a changelog that would not find the rows that are taken back, or could not take back a result."""
+    aggregates = settings.get("aggregates")
+    trigger = windowed.firing(step)
+    fires_again = windowed.lateness_ms > 0 or type(trigger) is not EventTimeTrigger
+    if not windowed.flow.changelog.keeps_times:
+        fact = "rows that are taken back with another time than they came with, and so in other windows"
+    elif not isinstance(windowed.assigner, SlicedAssigner):
+        fact = windowed.assigner.describe()
+    elif aggregates is None or "process" in settings:
+        fact = "a function over the rows of a window"
+    elif windowed.evictor is not None or not isinstance(trigger, EventTimeTrigger | ContinuousEventTimeTrigger):
+        fact = "a trigger that is not by event time, or an evictor"
+    elif windowed.late is not None:
+        fact = "late rows as a side output, where they would lose what they do"
+    elif windowed.panes.has_empty or windowed.panes.mode == "discarding":
+        fact = "empty or discarding panes"
+    elif fires_again and windowed.panes.mode != "retracting":
+        fact = "windows that fire again, without panes('retracting') to take a result back"
+    else:
+        refuse_taking_back(aggregates, step)
+        return
+    raise GraphError.bad_argument(
+        step,
+        "takes rows of a changelog back in built-in aggregates over windows in event time",
+        fact,
+        "change that, use .agg without windows, or call .with_row_kind() first to have the changes as rows",
+    )
+
+
 def _process_states(process: Any, assigner: WindowAssigner, step: str) -> tuple[StateDeclaration, ...]:
     if not isinstance(process, ProcessWindowFunction):
         raise GraphError.bad_argument(step, "needs a hw.ProcessWindowFunction", process, "pass an instance")
@@ -302,8 +352,6 @@ def _shown(windowed: Windowed, value: Schema, step: str, *, is_processed: bool, 
     fields = [*value.arrow, *fields] if is_row else [*fields, *value.arrow]
     if windowed.panes.has_info and not is_processed:
         fields += [pa.field("pane_kind", pa.string()), pa.field("pane_index", pa.int32())]
-    if windowed.panes.mode == "retracting":
-        fields.append(pa.field("row_kind", pa.string()))
     names = [field.name for field in fields]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -50,7 +50,8 @@ def with_key_column(batch: Batch, key: Key) -> Batch:
     """The rows with their key among their columns, also where it is the result of a function."""
     if batch.key is None:
         return batch
-    return Batch(batch.table.append_column(pa.field(COMPUTED_KEY, key.type), batch.key), batch.timestamps)
+    table = batch.table.append_column(pa.field(COMPUTED_KEY, key.type), batch.key)
+    return Batch(table, batch.timestamps, kinds=batch.kinds)
 
 
 def can_meet(rows: pa.Table, names: list[str]) -> npt.NDArray[np.bool_]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import Batch, Timestamps
-from headwater.data.row_kinds import DELETE, INSERT, ROW_KIND, Kinds, adds, inserts, kind_names, read_kinds
+from headwater.data.row_kinds import DELETE, INSERT, Kinds, adds, inserts
 from headwater.data.rows import Row
 from headwater.graph.edges import Key
 from headwater.graph.nodes import RegularJoinNode
@@ -72,9 +72,9 @@ class _Side:
         self.names = key_names(key)
         self.store = RowStore(self._schema, self.names)
 
-    def read(self, batch: Batch, step: str) -> _Arrived:
+    def read(self, batch: Batch) -> _Arrived:
         """The rows that matter: those without a key can meet none, and only an outer side shows them."""
-        kinds = read_kinds(batch.table, step) if self.is_changelog else inserts(len(batch))
+        kinds = inserts(len(batch)) if batch.kinds is None else batch.kinds
         rows, times = with_key_column(batch, self._key).table.select(self._schema.names), batch.timestamps
         meets = can_meet(rows, self.names)
         if not self.is_outer and not meets.all():
@@ -97,14 +97,16 @@ class RegularJoinOperator(KeepsRows):
     """
 
     def __init__(self, node: RegularJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
-        self._node, self._step = node, step
-        changelogs = [ROW_KIND in row._fields for row in (left, right)]  # type: ignore[attr-defined]
-        self.needs_order = any(changelogs)
+        self._node = node
+        self.needs_order = node.left_changes or node.right_changes
         self._left = _Side(
-            node.key, node.left_schema.arrow, is_outer=node.how in ("left", "full"), is_changelog=changelogs[0]
+            node.key, node.left_schema.arrow, is_outer=node.how in ("left", "full"), is_changelog=node.left_changes
         )
         self._right = _Side(
-            node.right_key, node.right_schema.arrow, is_outer=node.how in ("right", "full"), is_changelog=changelogs[1]
+            node.right_key,
+            node.right_schema.arrow,
+            is_outer=node.how in ("right", "full"),
+            is_changelog=node.right_changes,
         )
         self._columns = PairColumns(node, left_may_lack=self._right.is_outer)
         super().__init__({"left": self._left.store, "right": self._right.store})
@@ -114,7 +116,7 @@ class RegularJoinOperator(KeepsRows):
         for batch, side, other in ((inputs.left, self._left, self._right), (inputs.right, self._right, self._left)):
             if batch is None:
                 continue
-            arrived = side.read(batch, self._step)
+            arrived = side.read(batch)
             net = net_effect(arrived.rows, adds(arrived.kinds), side.store)
             self._dropped += net.missed
             side.store.remove(net.ids)
@@ -151,8 +153,9 @@ class RegularJoinOperator(KeepsRows):
         ours = arrived.rows.take(pa.array(shown.ours, mask=(shown.turns == _BEFORE) | (shown.turns == _AFTER)))
         theirs = found.take(pa.array(shown.theirs, mask=shown.turns == _ALONE))
         columns = self._columns.of(ours, theirs) if side is self._left else self._columns.of(theirs, ours)
-        table = pa.Table.from_arrays([*columns, kind_names(kinds)], schema=self._node.schema.arrow)
-        emit(None, Batch(table, arrived.times[shown.ours]))
+        table = pa.Table.from_arrays(columns, schema=self._node.schema.arrow)
+        told = None if self._node.changelog.is_append_only else kinds.astype(np.int8)
+        emit(None, Batch(table, arrived.times[shown.ours], kinds=told))
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         self._expire(time.now_ms)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps
-from headwater.data.row_kinds import adds, read_kinds
+from headwater.data.row_kinds import adds
 from headwater.data.rows import Row
 from headwater.errors import RowError
 from headwater.graph.nodes import TemporalJoinNode
@@ -60,7 +60,7 @@ class TemporalJoinOperator(KeepsRows):
         """Keep versions, also late ones, where they are not outdated already."""
         self._check_times(batch.timestamps)
         rows = keyed_rows(batch, self._node.right_key)
-        is_deletion = ~adds(read_kinds(rows.table, self._step))
+        is_deletion = None if rows.kinds is None else ~adds(rows.kinds)
         kept = rows.table.select(self._right_schema.names)
         self._versions.add(kept, rows.timestamps, keys_in(kept, self._right_names), is_deletion)
         late = np.flatnonzero(rows.timestamps <= watermark_ms)

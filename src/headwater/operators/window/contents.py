@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from headwater.data.batch import Batch
 from headwater.data.rows import decode, encode_rows, make_rows, row_class
 from headwater.data.schema import Schema
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
 from headwater.functions import AggregateFunction
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
+from headwater.operators.window.pieces import Bools, Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope
 from headwater.windows.evictors import Element, Evictor
 
@@ -31,6 +32,17 @@ Fold = Callable[[Sequence[list[Any]]], list[Any]]
 """Gives, for each list of rows, the row made of it."""
 Held = Any
 """What a window held when it fired."""
+
+
+TAKEN_BACK: Any = object()
+"""The value of a window whose rows were all taken back."""
+
+
+class Results(NamedTuple):
+    """What windows give where they fire: the columns of rows, and which of these are of windows without rows."""
+
+    columns: list[pa.Array]
+    are_empty: Bools
 
 
 class Contents(Protocol):
@@ -61,7 +73,7 @@ class Contents(Protocol):
         """The table is done; store what is held."""
 
     def compute(self, firings: Sequence[Held]) -> list[Any]:
-        """For each firing, the value: a list of elements or a row."""
+        """For each firing, the value: a list of elements or a row, or that all was taken back."""
 
 
 class RowContents:
@@ -204,9 +216,11 @@ def contents_of(node: WindowNode, step: str) -> Contents:
     schema = node.input_schema
     fields = 0 if node.folded is None else len(node.folded.names)
     folding = node.reduce or node.aggregate
-    aggregation = None if node.aggregates is None else Aggregation(node.aggregates, schema, step)
+    aggregation = (
+        None if node.aggregates is None else Aggregation(node.aggregates, schema, step, takes_back=node.takes_back)
+    )
     if node.evictor is None and aggregation is not None:
-        return AggregateContents(aggregation, schema, step)
+        return AggregateContents(aggregation, schema, step, takes_back=node.takes_back)
     if node.evictor is None and folding is not None:
         return FoldedContents(node.accumulator or schema.struct, folding, fields)
     fold = None
@@ -231,8 +245,8 @@ class AggregateContents:
     gives_rows = False
     kept: ValueState
 
-    def __init__(self, aggregation: Aggregation, schema: Schema, step: str) -> None:
-        self._aggregation, self._step = aggregation, step
+    def __init__(self, aggregation: Aggregation, schema: Schema, step: str, *, takes_back: bool) -> None:
+        self._aggregation, self._step, self._takes_back = aggregation, step, takes_back
         self._schema = pa.schema(aggregation.fields)
         self._row = row_class(tuple(f"f{place}" for place in range(len(aggregation.fields))))
         self._type = pa.struct([pa.field(f"f{i}", f.type) for i, f in enumerate(aggregation.fields)])
@@ -258,18 +272,23 @@ class AggregateContents:
         """Take in what rows were aggregated to."""
         self._of(self._scope())[-1].accumulators.append(accumulators)
 
-    def add_runs(self, table: pa.Table, runs: Runs, cut: Cut, scopes: Sequence[Scope], point: Point) -> list[pa.Array]:
+    def add_runs(self, batch: Batch, runs: Runs, cut: Cut, scopes: Sequence[Scope], point: Point) -> Results:
         """Take in a run of rows for each window; gives the results where runs are cut, in order of arrival."""
         kept = []
         for scope in scopes:
             point(scope)
             kept.append([] if (value := self.kept.get()) is None else [value])
         before = Kept.of(kept, np.ones(len(scopes), np.bool_), self._schema, self._step)
-        pieces = Pieces(self._aggregation, table, runs, cut, before)
+        pieces = Pieces(self._aggregation, batch, runs, cut, before)
         for scope, row in zip(scopes, pieces.left(), strict=True):
             point(scope)
             self.kept.set(row)
-        return self._aggregation.result(pieces.held(runs.arrived(np.flatnonzero(cut.ends))))
+        held = pieces.held(runs.arrived(np.flatnonzero(cut.ends)))
+        return Results(self._aggregation.result(held), self._are_empty(held))
+
+    def _are_empty(self, held: pa.Table) -> Bools:
+        """Which windows hold no rows, as all of them were taken back."""
+        return self._aggregation.left(held) <= 0 if self._takes_back else np.zeros(len(held), np.bool_)
 
     def _of(self, scope: Scope) -> list[_Segment]:
         segments = self._pending.get(scope)
@@ -315,8 +334,12 @@ class AggregateContents:
     def compute(self, firings: Sequence[Held]) -> list[Any]:
         if not firings:
             return []
-        columns = self._aggregation.result(self._merged(firings))
-        return list(zip(*(decode(column) for column in columns), strict=True))
+        merged = self._merged(firings)
+        columns = self._aggregation.result(merged)
+        rows = list(zip(*(decode(column) for column in columns), strict=True))
+        for place in np.flatnonzero(self._are_empty(merged)).tolist():
+            rows[place] = TAKEN_BACK
+        return rows
 
     def _merged(self, held: Sequence[Held | None]) -> pa.Table:
         """One accumulator for each."""

@@ -20,6 +20,7 @@ from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import Codes, group
 from headwater.operators.keys import key_arrays, keys_of
+from headwater.operators.window.contents import Results
 from headwater.operators.window.late import LateRows, MissedWindows
 from headwater.operators.window.panes import Fired, PaneBook
 from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
@@ -95,10 +96,11 @@ class CountWindowOperator(StatefulOperator):
         cut = Cut(reached % self._piece == 0, fires if self._is_discarding else np.zeros_like(fires))
         held = [one.pieces[-self._width :] + one.tail for one in kept]
         before = Kept.of(held, seen % self._piece > 0, pa.schema(self._aggregation.fields), self._step)
-        pieces = Pieces(self._aggregation, batch.table, runs, cut, before)
+        pieces = Pieces(self._aggregation, batch, runs, cut, before)
         self._store(scopes, kept, reached[runs.lasts], pieces)
         fired = runs.arrived(np.flatnonzero(fires))
-        results = self._aggregation.result(pieces.held(fired, self._width))
+        columns = self._aggregation.result(pieces.held(fired, self._width))
+        results = Results(columns, np.zeros(len(fired), np.bool_))
         kinds = ["early"] * len(scopes)
         self._book.fire(Fired(batch, runs.rows[fired], runs.of[fired], results, scopes, kinds), self._point)
         if (found := self._book.take()) is not None:

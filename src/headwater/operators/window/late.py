@@ -95,7 +95,7 @@ class LateRows:
         columns[LATE_BY_MS] = pa.array(watermark_ms - np.maximum(batch.timestamps, furthest))
         schema = self._tag.schema.arrow
         table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-        self._batches.append(Batch(table, batch.timestamps))
+        self._batches.append(Batch(table, batch.timestamps, None, batch.kinds))
 
     def add_rows(
         self, batch: Batch, are_gone: npt.NDArray[np.bool_], assigner: SlicedAssigner, watermark_ms: int

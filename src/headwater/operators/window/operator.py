@@ -22,7 +22,7 @@ from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.operators.window.assignment import Assigned, Assignment
 from headwater.operators.window.bursts import Burst, Bursts
-from headwater.operators.window.contents import AggregateContents, Contents, contents_of
+from headwater.operators.window.contents import TAKEN_BACK, AggregateContents, Contents, contents_of
 from headwater.operators.window.late import LateRows, late_rows
 from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
 from headwater.operators.window.pieces import Cut
@@ -129,7 +129,7 @@ class WindowOperator(KeepsTimers):
         if scopes:
             cut = Cut(fires, fires if self._node.panes.mode == "discarding" else drops)
             places = runs.arrived(np.flatnonzero(fires))
-            results = self._contents.add_runs(batch.table, runs, cut, scopes, self._point_at)
+            results = self._contents.add_runs(batch, runs, cut, scopes, self._point_at)
             self._book.fire(Fired(batch, runs.rows[places], runs.of[places], results, scopes, kinds), self._point_at)
         self._late.add_batch(batch.take(assigned.nowhere), assigned.missed, time.watermark_ms)
 
@@ -331,7 +331,7 @@ class WindowOperator(KeepsTimers):
         """Compute what fired, all at once, and store what is held."""
         open_firings = [e for e in self._events if isinstance(e, Firing) and e.rows is None]
         for firing, value in zip(open_firings, self._contents.compute([f.held for f in open_firings]), strict=True):
-            firing.rows = [value]
+            firing.rows = [] if value is TAKEN_BACK else [value]
         self._contents.finish(self._point_at)
         for event in self._events:
             self._book.write(event, self._point_at)

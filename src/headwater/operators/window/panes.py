@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.data.batch import MAX_TIMESTAMP, Batch, Timestamps, concat
+from headwater.data.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from headwater.data.rows import decode, encode_rows
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
 from headwater.graph.nodes import WindowNode
 from headwater.graph.windowed import Panes
 from headwater.operators.grouping import Codes
 from headwater.operators.keys import key_arrays
-from headwater.operators.window.contents import Point
+from headwater.operators.window.contents import Point, Results
 from headwater.operators.window.scope import Scope
 from headwater.windows.assigners import Window
-
-INSERT, UPDATE_BEFORE, UPDATE_AFTER = "+I", "-U", "+U"
 
 
 @dataclass
@@ -63,10 +62,19 @@ class Fired:
     """The row that led to each."""
     of: Codes
     """The window of each, by its place in the lists that follow."""
-    results: list[pa.Array]
+    results: Results
     scopes: list[Scope]
     kinds: list[str]
     """What the firings of each window are."""
+
+    def with_rows(self) -> Fired:
+        """The firings of windows that have rows."""
+        if not self.results.are_empty.any():
+            return self
+        some = ~self.results.are_empty
+        columns = [column.filter(pa.array(some)) for column in self.results.columns]
+        results = Results(columns, np.zeros(int(some.sum()), np.bool_))
+        return replace(self, rows=self.rows[some], of=self.of[some], results=results)
 
 
 @dataclass
@@ -74,7 +82,7 @@ class _Emitted:
     row: tuple[Any, ...]
     window: Window
     pane: tuple[str, int]
-    row_kind: str
+    row_kind: int
     key: Any
 
 
@@ -135,13 +143,15 @@ class PaneBook:
         if not len(fired.of):
             return
         if self._panes.mode == "retracting":
-            values = zip(*(decode(column) for column in fired.results), strict=True)
-            for place, value in zip(fired.of.tolist(), values, strict=True):
+            values = zip(*(decode(column) for column in fired.results.columns), strict=True)
+            for place, value, is_empty in zip(fired.of.tolist(), values, fired.results.are_empty, strict=True):
                 key, *edges = scope = fired.scopes[place]
-                self.write(Firing(key, Window(*edges), scope, fired.kinds[place], None, [value]), point)
+                rows = [] if is_empty else [value]
+                self.write(Firing(key, Window(*edges), scope, fired.kinds[place], None, rows), point)
             return
+        fired = fired.with_rows()
         edges = np.array([scope[1:] for scope in fired.scopes], np.int64)[fired.of]
-        columns = dict(zip(self._names, fired.results, strict=True))
+        columns = dict(zip(self._names, fired.results.columns, strict=True))
         if self._node.assigner.is_bounded:
             columns |= {"window_start": moments(edges[:, 0]), "window_end": moments(edges[:, 1])}
         names, rows = key_columns(self._node), pa.array(fired.rows)
@@ -168,6 +178,8 @@ class PaneBook:
 
     def _fired(self, firing: Firing, point: Point) -> list[_Emitted]:
         rows = [self._tuple(row) for row in firing.rows or ()]
+        if not rows and self._node.process is None and self._panes.mode != "retracting":
+            return []  # all that the window had was taken back, and nobody is told
         pane = (firing.kind, 0)
         if not self.is_needed:
             return [_Emitted(row, firing.window, pane, INSERT, firing.key) for row in rows]
@@ -182,8 +194,9 @@ class PaneBook:
         self.index.set(pane[1] + 1)
         self.said.update([(*firing.window, *pane, row) for row in rows])
         kind = UPDATE_AFTER if before else INSERT
+        gone = UPDATE_BEFORE if rows else DELETE
         taken_back = [
-            _Emitted(tuple(o.row), Window(o.start, o.end), (o.kind, o.index), UPDATE_BEFORE, firing.key) for o in before
+            _Emitted(tuple(o.row), Window(o.start, o.end), (o.kind, o.index), gone, firing.key) for o in before
         ]
         return taken_back + [_Emitted(row, firing.window, pane, kind, firing.key) for row in rows]
 
@@ -225,11 +238,10 @@ class PaneBook:
         if self._panes.has_info and node.process is None:
             columns["pane_kind"] = pa.array([one.pane[0] for one in out], pa.string())
             columns["pane_index"] = pa.array([one.pane[1] for one in out], pa.int32())
-        if self._panes.mode == "retracting":
-            columns["row_kind"] = pa.array([one.row_kind for one in out], pa.string())
         arrays = [columns[name] for name in node.schema.names]
         times = np.array([one.window.last for one in out], np.int64)
-        return Batch(pa.Table.from_arrays(arrays, schema=node.schema.arrow), times)
+        kinds = None if node.changelog.is_append_only else np.array([one.row_kind for one in out], np.int8)
+        return Batch(pa.Table.from_arrays(arrays, schema=node.schema.arrow), times, kinds=kinds)
 
     def _key_columns(self, out: list[_Emitted], known: dict[str, Any]) -> dict[str, pa.Array]:
         names = [name for name in key_columns(self._node) if name not in known]

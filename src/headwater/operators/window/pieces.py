@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headwater.data.batch import Batch
+from headwater.data.row_kinds import Kinds, adds
 from headwater.data.rows import decode, encode_rows
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Codes
@@ -86,7 +88,7 @@ class Cut:
 class Pieces:
     """The accumulators of the pieces of runs, behind those that the runs held already."""
 
-    def __init__(self, aggregation: Aggregation, table: pa.Table, runs: Runs, cut: Cut, kept: Kept) -> None:
+    def __init__(self, aggregation: Aggregation, batch: Batch, runs: Runs, cut: Cut, kept: Kept) -> None:
         self._aggregation, self._runs, self._cut = aggregation, runs, cut
         ends = cut.ends | cut.drops
         ends[runs.lasts] = True
@@ -98,7 +100,9 @@ class Pieces:
         """Where the accumulator of the piece at each place is."""
         firsts = self._at[runs.bounds[:-1]] - apart
         self._since = _since(firsts, at[cut.drops[lasts]] + 1, int(at[-1]) + 1)
-        self._table = aggregation.partial(*_by_row(table, runs.rows, pieces), len(lasts))
+        rows, of_rows, kinds = _by_row(batch, runs.rows, pieces)
+        adding = None if kinds is None else adds(kinds)
+        self._table = aggregation.partial(rows, of_rows, len(lasts), adding)
         if len(kept.table):
             before = np.repeat(firsts - np.cumsum(kept.counts) + kept.counts, kept.counts) + np.arange(len(kept.table))
             together = pa.concat_tables([kept.table, self._table])
@@ -118,7 +122,7 @@ class Pieces:
     def left(self) -> list[tuple[Any, ...] | None]:
         """What each run holds in the end, in one accumulator; None where all was dropped."""
         dropped = self._cut.drops[self._runs.lasts]
-        rows = iter(_rows(self.held(self._runs.lasts[~dropped])))
+        rows = iter(_rows(self._aggregation.settle(self.held(self._runs.lasts[~dropped]))))
         return [None if is_dropped else next(rows) for is_dropped in dropped.tolist()]
 
     def left_apart(self, most: Codes) -> list[list[tuple[Any, ...]]]:
@@ -136,13 +140,13 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(decode(column) for column in table.columns), strict=True))
 
 
-def _by_row(table: pa.Table, rows: Codes, codes: Codes) -> tuple[pa.Table, Codes]:
-    """The table with a code for each of its rows, or where not each row is there once, with those that are there."""
-    if len(rows) != len(table) or np.bincount(rows, minlength=len(table)).max() > 1:
-        return table.take(pa.array(rows)), codes
+def _by_row(batch: Batch, rows: Codes, codes: Codes) -> tuple[pa.Table, Codes, Kinds | None]:
+    """The rows with a code and a kind for each, or where not each row is there once, those that are there."""
+    if len(rows) != len(batch) or np.bincount(rows, minlength=len(batch)).max() > 1:
+        return batch.table.take(pa.array(rows)), codes, None if batch.kinds is None else batch.kinds[rows]
     of_rows = np.empty_like(codes)
     of_rows[rows] = codes
-    return table, of_rows
+    return batch.table, of_rows, batch.kinds
 
 
 def _since(firsts: Codes, after_drops: Codes, size: int) -> Codes:

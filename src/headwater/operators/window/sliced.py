@@ -2,6 +2,8 @@
 
 A row goes into one slice, however many windows it belongs to; a window that fires merges its slices. The results are those
 of the general operator, except that several updates of a window in one epoch come out as one.
+
+Over a changelog a window has the rows that are left, and gives nothing for a key that has none.
 """
 
 from __future__ import annotations
@@ -108,10 +110,13 @@ class SlicedWindowOperator(StatefulOperator):
         merged = self._aggregation.merge(
             together.select(range(len(keys), len(together.columns))), groups.codes, len(groups)
         )
-        first = pa.array(groups.first)
-        return pa.Table.from_arrays([*(flat(key.take(first)) for key in keys), *merged.columns], schema=together.schema)
+        first, kept = pa.array(groups.first), self._aggregation.settle(merged)
+        return pa.Table.from_arrays([*(flat(key.take(first)) for key in keys), *kept.columns], schema=together.schema)
 
     def _emit(self, fired: list[tuple[Window, pa.Table]], emit: Emit) -> None:
+        if self._node.takes_back:
+            fired = [(window, self._with_rows(table)) for window, table in fired]
+            fired = [(window, table) for window, table in fired if len(table)]
         if not fired:
             return
         counts = [len(table) for _, table in fired]
@@ -124,6 +129,10 @@ class SlicedWindowOperator(StatefulOperator):
         arrays = [*together.columns[:width], *map(moments, windows), *results]
         table = pa.Table.from_arrays(arrays, schema=self._node.schema.arrow)
         emit(None, Batch(table, windows[1] - 1))
+
+    def _with_rows(self, table: pa.Table) -> pa.Table:
+        """The accumulators of keys that have rows left."""
+        return table.filter(pa.array(self._aggregation.left(table) > 0))
 
     # -- state ------------------------------------------------------------------------------------------------------
 

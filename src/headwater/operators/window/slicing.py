@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headwater.aggregates.declared import is_in_any_order
 from headwater.data.batch import Batch, Timestamps, flat
+from headwater.data.row_kinds import adds
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Grouped, group
@@ -40,7 +41,7 @@ class Slicer:
         assert node.aggregates is not None
         assert isinstance(node.assigner, SlicedAssigner)
         self._node, self._step, self._assigner = node, step, node.assigner
-        self.aggregation = Aggregation(node.aggregates, node.input_schema, step)
+        self.aggregation = Aggregation(node.aggregates, node.input_schema, step, takes_back=node.takes_back)
         self.keys = [node.schema.field(name) for name in key_columns(node)]
         self.schema = pa.schema([*self.keys, *self.aggregation.fields])
         self.is_in_any_order = is_in_any_order(node.aggregates)
@@ -57,7 +58,8 @@ class Slicer:
     def slice(self, batch: Batch, starts: Timestamps) -> Sliced:
         """The rows as accumulators."""
         groups = self.groups(batch, starts)
-        partial = self.aggregation.partial(batch.table, groups.codes, len(groups))
+        adding = None if batch.kinds is None else adds(batch.kinds)
+        partial = self.aggregation.partial(batch.table, groups.codes, len(groups), adding)
         first = pa.array(groups.first)
         keys = [flat(column.take(first)) for column in key_arrays(batch, self._node.key)]
         table = pa.Table.from_arrays([*keys, *partial.columns], schema=self.schema)

@@ -1,0 +1,39 @@
+"""The programs of transcripts about changelogs."""
+
+from __future__ import annotations
+
+from tests.transcripts.window_programs import in_ms
+
+import headwater as hw
+from headwater.streams.stream import Stream
+from headwater.testing.transcript import Program
+
+
+def upserts(prices: Stream) -> dict[str, Stream]:
+    """Who reads a filter must know what goes, so the changelog by key is completed before it."""
+    as_they_come = prices.as_changelog(key="id").with_uid("as_they_come").select("id", "v * 2 as twice")
+    return {"main": prices.as_changelog(key="id").with_uid("prices").where("v > 0"), "as_they_come": as_they_come}
+
+
+def totals(orders: Stream) -> dict[str, Stream]:
+    """Totals of a changelog, and how many users have each number of orders: the totals are taken back, too."""
+    by_user = orders.as_changelog().key_by("k").agg(n=hw.count(), total=hw.sum("v"), top=hw.max("v"))
+    by_count = by_user.with_uid("by_user").key_by("n").agg(users=hw.count(), total=hw.sum("total"))
+    return {"main": by_count.with_uid("by_count").where("users > 0"), "users": by_user}
+
+
+def windows(orders: Stream) -> dict[str, Stream]:
+    """Windows that fire once have the rows that are left; early firings take back what they said."""
+    tens = orders.as_changelog().key_by("k").window(hw.tumbling("10 ms"))
+    early = tens.trigger(hw.triggers.continuous("5 ms")).panes("retracting")
+    return {
+        "main": in_ms(tens.agg(n=hw.count(), top=hw.max("v")).with_uid("once")),
+        "early": in_ms(early.agg(n=hw.count()).with_uid("early")),
+    }
+
+
+PROGRAMS: dict[str, Program] = {
+    "changelog_upserts": upserts,
+    "changelog_totals": totals,
+    "changelog_windows": windows,
+}
