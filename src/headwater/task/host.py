@@ -14,6 +14,7 @@ from typing import Any
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
 from headwater.data.batch import MIN_TIMESTAMP, Batch, concat
+from headwater.data.row_kinds import ROW_KIND
 from headwater.graph.nodes import Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
 from headwater.operators.pass_on import PassOperator
@@ -30,7 +31,7 @@ from headwater.task.counters import StepCounters
 from headwater.task.inflight import InFlight
 from headwater.task.merging import merge, merge_two
 from headwater.task.outlet import Outlet, Routed
-from headwater.task.payload import EpochFacts, Payload, decode_payload, level_of
+from headwater.task.payload import EpochFacts, Payload, decode_payload, level_of, with_kinds_apart
 
 
 @dataclass
@@ -157,10 +158,12 @@ class _Entry:
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
         self._in_flight, self._stopwatch = InFlight(self.uid), stopwatch
+        rows = plan.graph.input_schemas(node)
+        is_changed = not all(plan.graph.carried(edge).is_append_only for edge in node.inputs)
+        self._may_lack_kinds = is_changed and not any(ROW_KIND in schema.names for schema in rows)
         self.operator: Operator
         if node.is_stateful:
-            inputs = plan.graph.input_schemas(node)
-            self.operator = operator_for(node, self.uid, inputs, way=chosen.way, backend=self._backend)
+            self.operator = operator_for(node, self.uid, rows, way=chosen.way, backend=self._backend)
             self._outlet = Outlet.behind(plan, node)
         else:
             self.operator = PassOperator()
@@ -230,6 +233,8 @@ class _Entry:
     def _process(self, payloads: list[Payload], time: StepTime, emit: Emit) -> int:
         """Give the operator its rows; tells how many there were."""
         operator = self.operator
+        if self._may_lack_kinds:
+            payloads = [with_kinds_apart(payload, self.uid) for payload in payloads]
         if isinstance(operator, TakesTwo):
             inputs = merge_two(payloads, ordered=operator.needs_order)
             if len(inputs):

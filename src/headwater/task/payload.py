@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from headwater.data.batch import Batch
+from headwater.data.row_kinds import ROW_KIND, read_kinds
 from headwater.errors import ChangelogError
 
 DRIVER_LEVEL = 255
@@ -82,6 +83,15 @@ def decode_payload(data: bytes) -> Payload:
     at += length
     batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
     return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms, *unaligned), watermark_ms, batch, *flags)
+
+
+def with_kinds_apart(payload: Payload, step: str) -> Payload:
+    """A payload of a changelog: one that was in flight since kinds were a column of its rows has them apart from there."""
+    batch = payload.batch
+    if batch is None or batch.kinds is not None or ROW_KIND not in batch.table.column_names:
+        return payload
+    rows = batch.table.drop_columns([ROW_KIND])
+    return replace(payload, batch=Batch(rows, batch.timestamps, batch.key, read_kinds(batch.table, step)))
 
 
 def encode_report(report: dict[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ from headwater.task.payload import (
     encode_payload,
     encode_report,
     level_of,
+    with_kinds_apart,
 )
 
 FACTS = EpochFacts(7, 1234)
@@ -44,6 +45,16 @@ def test_row_kinds_travel_beside_the_columns(key: pa.Array | None) -> None:
     assert back.batch.kinds is not None
     assert (back.batch.table.column_names, back.batch.kinds.tolist()) == (["n", "s"], [3, 0])
     assert back.batch.key == key
+
+
+def test_kinds_that_were_a_column_when_rows_were_stored_are_taken_apart() -> None:
+    stored = Batch(pa.table({"n": [1, 2], "row_kind": ["+I", "-D"]}), np.array([5, 6], np.int64))
+    found = with_kinds_apart(decode_payload(encode_payload(Payload(1, 0, "c", 0, FACTS, None, stored))), "join").batch
+    assert found is not None
+    assert found.kinds is not None
+    assert (found.table.column_names, found.kinds.tolist()) == (["n"], [0, 3])
+    apart = Payload(1, 0, "c", 0, FACTS, None, found)
+    assert with_kinds_apart(apart, "join") is apart
 
 
 @pytest.mark.parametrize("watermark", [MIN_TIMESTAMP, -1, (1 << 63) - 1])
