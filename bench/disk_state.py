@@ -19,7 +19,7 @@ from parts.events import SCHEMA, event_tables
 from parts.timing import EpochTimes, print_result
 
 import headwater as hw
-from headwater.state import disk
+from headwater.state.disk import backend as disk
 
 OUT = "user long, n long, total double"
 

@@ -15,7 +15,7 @@ from headwater.connectors.memory import MemorySink
 from headwater.data.schema import Schema
 from headwater.graph.nodes import Node
 from headwater.operators import registry
-from headwater.operators.pass_on import PassOperator
+from headwater.operators.stateless.pass_on import PassOperator
 from headwater.plan.plan import JobPlan
 from headwater.streams.environment import Environment
 

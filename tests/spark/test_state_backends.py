@@ -14,7 +14,8 @@ import pytest
 from tests.parts.waiting import until
 
 import headwater as hw
-from headwater.state import disk, disk_timers
+from headwater.state.disk import backend as disk
+from headwater.state.disk import timers as disk_timers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 import headwater as hw
-from headwater.state import disk, disk_timers
+from headwater.state.disk import backend as disk
+from headwater.state.disk import timers as disk_timers
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import CRASHES, RESCALE, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 

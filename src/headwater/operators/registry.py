@@ -8,21 +8,20 @@ from functools import partial
 from headwater.data.schema import Schema
 from headwater.graph.nodes import Node, WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RUNS, BY_SLICES
-from headwater.operators.broadcast_process import BroadcastProcessOperator
-from headwater.operators.changelog import AsChangelogOperator, WithRowKindOperator
-from headwater.operators.co_process import CoProcessOperator
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
 from headwater.operators.join.interval import IntervalJoinOperator
 from headwater.operators.join.regular import RegularJoinOperator
 from headwater.operators.join.temporal import TemporalJoinOperator
 from headwater.operators.join.window import WindowJoinOperator
-from headwater.operators.lookup_join import LookupJoinOperator
-from headwater.operators.map_async import MapAsyncOperator
+from headwater.operators.lookup.join import LookupJoinOperator
 from headwater.operators.normalize import NormalizeOperator
-from headwater.operators.process import KeyedProcessOperator
+from headwater.operators.process.broadcast import BroadcastProcessOperator
+from headwater.operators.process.co import CoProcessOperator
+from headwater.operators.process.keyed import KeyedProcessOperator
+from headwater.operators.process.stateful import StatefulProcessOperator
 from headwater.operators.running import RunningOperator
-from headwater.operators.stateful_process import StatefulProcessOperator
-from headwater.operators.stateless import (
+from headwater.operators.stateless.changelog import AsChangelogOperator, WithRowKindOperator
+from headwater.operators.stateless.functions import (
     FilterOperator,
     FlatMapOperator,
     MapBatchesOperator,
@@ -30,6 +29,7 @@ from headwater.operators.stateless import (
     ProcessOperator,
     QueryOperator,
 )
+from headwater.operators.stateless.map_async import MapAsyncOperator
 from headwater.operators.window.counted import CountWindowOperator
 from headwater.operators.window.operator import WindowOperator
 from headwater.operators.window.sliced import SlicedWindowOperator

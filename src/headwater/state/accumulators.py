@@ -18,7 +18,7 @@ from headwater.data.rows import decode, encode_rows, make_rows, row_class
 from headwater.descriptors import ValueState, state_of_type
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Column, Places, column_of
-from headwater.state.handles import open_states
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor, MemoryBackend
 from headwater.state.spread import Spread
 from headwater.state.table import PUT, KeyedLayout, StateTable, sorted_by_key

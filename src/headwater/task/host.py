@@ -17,13 +17,13 @@ from headwater.data.batch import MIN_TIMESTAMP, Batch, concat
 from headwater.data.row_kinds import ROW_KIND
 from headwater.graph.nodes import Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
-from headwater.operators.pass_on import PassOperator
 from headwater.operators.registry import operator_for
+from headwater.operators.stateless.pass_on import PassOperator
 from headwater.plan.choices import ON_DISK
 from headwater.plan.plan import JobPlan
 from headwater.state import changelog
 from headwater.state.backend import StateBackend
-from headwater.state.disk import DiskBackend
+from headwater.state.disk.backend import DiskBackend
 from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 from headwater.task.closing import close_all

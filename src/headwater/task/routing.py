@@ -15,7 +15,7 @@ from headwater.errors import UserCodeError
 from headwater.graph.edges import Exchange, Key
 from headwater.operators.grouping import group
 from headwater.operators.keys import key_arrays, keys_of
-from headwater.operators.stateless import rows_of
+from headwater.operators.stateless.functions import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.state.keys import key_groups, subtasks_of
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch
 from headwater.errors import GraphError
 from headwater.graph.nodes import SourceNode
-from headwater.operators.stateless import rows_of
+from headwater.operators.stateless.functions import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.watermarks import WatermarkGenerator
 

@@ -17,7 +17,7 @@ from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
 from headwater.local.cluster import LocalCluster
-from headwater.operators.stateless import rows_of
+from headwater.operators.stateless.functions import rows_of
 from headwater.plan.choices import IN_MEMORY
 from headwater.plan.plan import plan_job
 from headwater.savepoints.rescale import Place, rescale

@@ -6,7 +6,7 @@ import headwater as hw
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.reports import TaskReport
 from headwater.job.status import JobStatus, RestartReason, StepStatus
-from headwater.operators.pass_on import PassOperator
+from headwater.operators.stateless.pass_on import PassOperator
 from headwater.task.counters import StepCounters
 
 

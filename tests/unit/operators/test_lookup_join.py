@@ -19,8 +19,8 @@ from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.graph.nodes import LookupJoinNode, lookup
-from headwater.operators import key_index
-from headwater.operators.key_index import KeyIndex
+from headwater.operators.lookup import key_index
+from headwater.operators.lookup.key_index import KeyIndex
 from headwater.streams.stream import Stream
 from headwater.testing import Harness
 

@@ -20,7 +20,7 @@ from headwater.graph.nodes import RunningNode
 from headwater.operators.contract import StepTime
 from headwater.operators.running import RunningOperator
 from headwater.state.backend import StateBackend
-from headwater.state.disk import DiskBackend
+from headwater.state.disk.backend import DiskBackend
 from headwater.state.memory import MEMORY
 
 SCHEMA = hw.Schema.of("k string, v bigint, s string")

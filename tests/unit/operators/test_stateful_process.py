@@ -15,8 +15,8 @@ from headwater.data.schema import Schema
 from headwater.graph.edges import REBALANCE
 from headwater.job.identity import shape_of
 from headwater.operators.contract import StepTime
+from headwater.operators.process.stateful import StatefulProcessOperator
 from headwater.operators.registry import operator_for
-from headwater.operators.stateful_process import StatefulProcessOperator
 from headwater.plan.plan import plan_job
 from headwater.testing import Harness
 

@@ -11,7 +11,7 @@ from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RU
 from headwater.operators.window.slicing import WindowCombiner
 from headwater.plan.choices import AFTER_COMMIT, EARLY, IN_MEMORY, ON_DISK, Chosen
 from headwater.plan.plan import RULES, JobPlan, plan_job
-from headwater.state.disk import DiskBackend
+from headwater.state.disk.backend import DiskBackend
 from headwater.streams.keyed import KeyedStream
 from headwater.streams.stream import Stream
 from headwater.task.host import LevelHost

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headwater.state import disk, disk_timers
 from headwater.state.backend import StateBackend
-from headwater.state.disk import DiskBackend
+from headwater.state.disk import backend as disk
+from headwater.state.disk import timers as disk_timers
+from headwater.state.disk.backend import DiskBackend
 from headwater.state.memory import MEMORY
 
 

@@ -21,13 +21,14 @@ from tests.parts.examples import examples
 import headwater as hw
 from headwater.clock.timers import TimerQueue
 from headwater.functions import EVENT
-from headwater.state import disk, disk_timers
 from headwater.state.backend import StateBackend
 from headwater.state.changelog import pack
-from headwater.state.disk import DiskBackend
-from headwater.state.handles import open_states
+from headwater.state.disk import backend as disk
+from headwater.state.disk import timers as disk_timers
+from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.scratch import Scratch
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
-from headwater.state.scratch import Scratch
 from headwater.state.spread import BY_KEY
 from headwater.state.table import StateTable
 
@@ -279,7 +280,7 @@ def test_a_full_disk_is_told_with_the_folder_and_the_way_out(tmp_path: Path) -> 
     code = """
         import resource
         from headwater.errors import StateError
-        from headwater.state.rocks import RocksStore
+        from headwater.state.disk.rocks import RocksStore
         store = RocksStore("totals", folder)
         batch = store.batch()
         batch.put(b"key", bytes(1 << 20))
@@ -302,7 +303,7 @@ def test_a_full_disk_is_told_with_the_folder_and_the_way_out(tmp_path: Path) -> 
 
 def run(folder: Path, code: str, returncode: int = 0) -> subprocess.CompletedProcess[str]:
     """Run code in a process of its own."""
-    imports = "import os, sys\nfrom pathlib import Path\nfrom headwater.state.scratch import Scratch\n"
+    imports = "import os, sys\nfrom pathlib import Path\nfrom headwater.state.disk.scratch import Scratch\n"
     top = f"{imports}folder = Path({str(folder)!r})\n"
     done = subprocess.run([sys.executable, "-c", top + code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == returncode, done.stderr

@@ -9,7 +9,7 @@ import headwater as hw
 from headwater.data.schema import parse_type
 from headwater.descriptors import StateDeclaration, declared_states
 from headwater.state.backend import StateBackend
-from headwater.state.handles import open_states
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
 
 

@@ -14,7 +14,7 @@ from headwater.clock.timers import TimerQueue
 from headwater.data.schema import parse_type
 from headwater.functions import EVENT
 from headwater.state.backend import StateBackend
-from headwater.state.handles import open_states
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor
 from headwater.state.spread import BY_KEY
 

@@ -21,7 +21,7 @@ import headwater as hw
 from headwater.data.batch import MIN_TIMESTAMP, Batch, timestamp_array
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
-from headwater.operators.stateless import rows_of
+from headwater.operators.stateless.functions import rows_of
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog
 from headwater.task.host import LevelHost, Outcome

@@ -25,7 +25,7 @@ from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import StepTime
 from headwater.operators.grouping import Codes, group
 from headwater.operators.keys import key_arrays, keys_of
-from headwater.operators.stateless import rows_of
+from headwater.operators.stateless.functions import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
 from headwater.windows.assigners import InProcessingTime, Session, Window

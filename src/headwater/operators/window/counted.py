@@ -25,7 +25,7 @@ from headwater.operators.window.late import LateRows, MissedWindows
 from headwater.operators.window.panes import Fired, PaneBook
 from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope, scope_of, scope_spread, scope_type
-from headwater.state.handles import open_states
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor
 from headwater.state.table import StateTable
 from headwater.windows.assigners import GLOBAL, CountWindows

@@ -17,7 +17,7 @@ from headwater.graph.nodes import WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_ELEMENT, BY_RUNS
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
-from headwater.operators.stateless import SideRow, rows_of, side_batches
+from headwater.operators.stateless.functions import SideRow, rows_of, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.operators.window.assignment import Assigned, Assignment
@@ -29,7 +29,7 @@ from headwater.operators.window.pieces import Cut
 from headwater.operators.window.scope import Scope, key_spread, scope_of, scope_spread, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
-from headwater.state.handles import open_states
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor
 from headwater.state.timers import TimerKey
 from headwater.windows.assigners import Window

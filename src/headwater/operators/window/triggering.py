@@ -10,7 +10,7 @@ from headwater.descriptors import StateDeclaration
 from headwater.graph.nodes import WindowNode
 from headwater.operators.timers import StepTimers
 from headwater.operators.window.scope import Scope, scope_spread
-from headwater.state.handles import open_states
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor, KeyTable
 from headwater.windows.assigners import Window
 from headwater.windows.triggers import Trigger, TriggerContext

@@ -16,8 +16,8 @@ from headwater.operators.join.keys import COMPUTED_KEY
 from headwater.savepoints.errors import Impossible, SavepointError
 from headwater.savepoints.evolution import Evolution
 from headwater.savepoints.files import as_puts, entries_of, state_schema
-from headwater.state.broadcast import ALL_KEYS, OneForAll
-from headwater.state.operator_list import Evenly, ToAll
+from headwater.state.handles.broadcast import ALL_KEYS, OneForAll
+from headwater.state.handles.operator_lists import Evenly, ToAll
 from headwater.state.spread import Spread
 from headwater.state.table import StateTable, sorted_by_key
 

@@ -16,7 +16,7 @@ from headwater.functions import EVENT, PROCESSING, AggregateFunction
 from headwater.graph.nodes import WindowNode
 from headwater.operators.contract import StepTime
 from headwater.operators.registry import operator_for
-from headwater.operators.stateless import rows_of
+from headwater.operators.stateless.functions import rows_of
 from headwater.plan.rules.windows import way_of
 from headwater.streams.keyed import KeyedStream
 from headwater.testing.conformance.rows import STEP, Came, Rows, window_nodes

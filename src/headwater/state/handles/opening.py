@@ -10,12 +10,12 @@ import pyarrow as pa
 from headwater.data.rows import is_mutable
 from headwater.descriptors import StateDeclaration
 from headwater.state.backend import StateBackend
-from headwater.state.list_handle import ListHandle
-from headwater.state.map_handle import MapHandle
+from headwater.state.handles.lists import ListHandle
+from headwater.state.handles.maps import MapHandle
+from headwater.state.handles.values import AggregatingHandle, CopiedValueHandle, ReducingHandle, ValueHandle
 from headwater.state.memory import MEMORY, Cursor, KeyTable
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import KeyedLayout, StateTable
-from headwater.state.value_handles import AggregatingHandle, CopiedValueHandle, ReducingHandle, ValueHandle
 
 _HANDLES: dict[str, Callable[[Any, KeyTable, int, Cursor, KeyedLayout], StateTable]] = {
     "value": lambda declaration, *place: (CopiedValueHandle if is_mutable(declaration.type) else ValueHandle)(

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from headwater.data.rows import converter, exact_type
 from headwater.descriptors import AggregatingState, ReducingState, ValueState
+from headwater.state.handles.slot import Slot
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
-from headwater.state.slot import Slot
 from headwater.state.table import PUT, REMOVE, KeyedLayout
 
 

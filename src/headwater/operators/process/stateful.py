@@ -11,11 +11,11 @@ from headwater.data.rows import Row
 from headwater.functions import Context, ProcessFunction
 from headwater.graph.nodes import StatefulProcessNode
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
-from headwater.operators.keyed import SLICE_ROWS
-from headwater.operators.stateless import ProcessCalls
+from headwater.operators.process.keyed_function import SLICE_ROWS
+from headwater.operators.stateless.functions import ProcessCalls
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import open_function, user_code_failed
-from headwater.state.operator_list import open_operator_states
+from headwater.state.handles.operator_lists import open_operator_states
 from headwater.state.table import StateTable
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.state.codec import key_codec
-from headwater.state.rocks import RocksStore
+from headwater.state.disk.rocks import RocksStore
 from headwater.state.timers import HeapTimers, TimerKey
 
 HELD_TIMERS = 100_000

@@ -27,7 +27,7 @@ from headwater.graph.nodes import (
     StatefulProcessNode,
     WhereNode,
 )
-from headwater.operators.failed_rows import FailedRows
+from headwater.operators.stateless.failed_rows import FailedRows
 from headwater.operators.user_code import open_function, user_code_failed
 
 Outputs = Iterable[tuple[str | None, Batch]]

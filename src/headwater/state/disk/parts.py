@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from headwater.state.codec import Codec
-from headwater.state.rocks import RocksStore
+from headwater.state.disk.rocks import RocksStore
 
 if TYPE_CHECKING:
     from rocksdict import WriteBatch

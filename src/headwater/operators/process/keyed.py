@@ -8,7 +8,12 @@ from headwater.data.batch import Batch, timestamp_list
 from headwater.data.rows import Row
 from headwater.graph.nodes import BroadcastProcessNode, KeyedProcessNode
 from headwater.operators.contract import Emit, StepTime
-from headwater.operators.keyed import SLICE_ROWS, KeyedFunctionOperator, rows_and_keys, times_of_results
+from headwater.operators.process.keyed_function import (
+    SLICE_ROWS,
+    KeyedFunctionOperator,
+    rows_and_keys,
+    times_of_results,
+)
 from headwater.operators.user_code import user_code_failed
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headwater.data.rows import converter, exact_type, is_mutable
 from headwater.descriptors import MapState
+from headwater.state.handles.slot import Slot
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
-from headwater.state.slot import Slot
 from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout
 
 

@@ -13,13 +13,13 @@ from headwater.errors import StateError
 from headwater.functions import BroadcastContext
 from headwater.graph.nodes import BroadcastProcessNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
-from headwater.operators.keyed import SLICE_ROWS, KeyedContext, times_of_results
-from headwater.operators.process import KeyedProcessOperator
-from headwater.operators.stateless import SideRow, rows_of
+from headwater.operators.process.keyed import KeyedProcessOperator
+from headwater.operators.process.keyed_function import SLICE_ROWS, KeyedContext, times_of_results
+from headwater.operators.stateless.functions import SideRow, rows_of
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
 from headwater.state.backend import StateBackend
-from headwater.state.broadcast import BroadcastStates
+from headwater.state.handles.broadcast import BroadcastStates
 from headwater.state.memory import MEMORY
 
 

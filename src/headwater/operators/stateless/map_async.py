@@ -15,9 +15,9 @@ from headwater.data.batch import Batch, timestamp_list
 from headwater.data.rows import Row
 from headwater.errors import UserCodeError
 from headwater.graph.nodes import MapAsyncNode
-from headwater.operators.event_loop import LoopThread
-from headwater.operators.failed_rows import FailedRows
-from headwater.operators.stateless import Outputs, rows_of
+from headwater.operators.stateless.event_loop import LoopThread
+from headwater.operators.stateless.failed_rows import FailedRows
+from headwater.operators.stateless.functions import Outputs, rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.retry import Retry
 

@@ -12,7 +12,12 @@ from headwater.data.rows import Row
 from headwater.graph.edges import LEFT
 from headwater.graph.nodes import CoProcessNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
-from headwater.operators.keyed import SLICE_ROWS, KeyedFunctionOperator, rows_and_keys, times_of_results
+from headwater.operators.process.keyed_function import (
+    SLICE_ROWS,
+    KeyedFunctionOperator,
+    rows_and_keys,
+    times_of_results,
+)
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
 from headwater.state.backend import StateBackend

@@ -14,10 +14,10 @@ from headwater.errors import RowError
 from headwater.graph.nodes import LookupJoinNode
 from headwater.lookups import Lookup, LookupTable
 from headwater.operators.grouping import group
-from headwater.operators.key_index import Found, KeyIndex, key_parts, ranges
 from headwater.operators.keys import is_whole
-from headwater.operators.lookup_cache import LookupCache, Rows
-from headwater.operators.stateless import Outputs
+from headwater.operators.lookup.cache import LookupCache, Rows
+from headwater.operators.lookup.key_index import Found, KeyIndex, key_parts, ranges
+from headwater.operators.stateless.functions import Outputs
 from headwater.operators.user_code import user_code_failed
 
 

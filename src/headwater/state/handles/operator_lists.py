@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headwater.descriptors import OperatorListState
 from headwater.errors import StateError
-from headwater.state.list_handle import ListHandle
+from headwater.state.handles.lists import ListHandle
 from headwater.state.memory import Cursor, Entry, KeyTable
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout

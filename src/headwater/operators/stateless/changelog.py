@@ -7,7 +7,7 @@ from headwater.data.row_kinds import ROW_KIND, ROW_KIND_FIELD, UPDATE_BEFORE, in
 from headwater.data.rows import Row
 from headwater.errors import RowError
 from headwater.graph.nodes import AsChangelogNode, WithRowKindNode
-from headwater.operators.stateless import Outputs
+from headwater.operators.stateless.functions import Outputs
 
 
 class AsChangelogOperator:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headwater.errors import StateError
-from headwater.state.scratch import Scratch
+from headwater.state.disk.scratch import Scratch
 
 if TYPE_CHECKING:
     from rocksdict import Options, Rdict, WriteBatch

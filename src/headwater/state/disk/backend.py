@@ -20,10 +20,10 @@ import pyarrow as pa
 from headwater.descriptors import MapState, StateDeclaration
 from headwater.errors import RowError
 from headwater.state.codec import key_codec, value_codec
-from headwater.state.disk_parts import DiskList, DiskMap, Home
-from headwater.state.disk_timers import DiskTimers
+from headwater.state.disk.parts import DiskList, DiskMap, Home
+from headwater.state.disk.rocks import RocksStore
+from headwater.state.disk.timers import DiskTimers
 from headwater.state.memory import STORED, Entry, KeyTable
-from headwater.state.rocks import RocksStore
 
 if TYPE_CHECKING:
     from rocksdict import WriteBatch

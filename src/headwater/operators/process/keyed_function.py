@@ -16,11 +16,11 @@ from headwater.functions import EVENT, Context, Emitted, Timer
 from headwater.graph.edges import Key
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
-from headwater.operators.stateless import SideRow, side_batches
+from headwater.operators.stateless.functions import SideRow, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, user_code_failed
 from headwater.state.backend import StateBackend
-from headwater.state.handles import open_states
+from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
 from headwater.state.timers import TimerKey
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headwater.descriptors import MapState
 from headwater.errors import StateError
-from headwater.state.map_handle import MapHandle
+from headwater.state.handles.maps import MapHandle
 from headwater.state.memory import Cursor, KeyTable
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import KeyedLayout

@@ -1,0 +1,1 @@
+"""Steps that keep nothing: Python functions, SQL expressions, Arrow functions; where changelogs begin and end."""

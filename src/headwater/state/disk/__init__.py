@@ -1,0 +1,1 @@
+"""Working state on local disk."""
