@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 
 import pytest
 from tests.changelogs.relations import RelationMaker, held
+from tests.parts.examples import LONG
 
 import headwater as hw
 from headwater.graph.describe import describe
 
-CASES = int(os.environ.get("HEADWATER_CHANGELOG_CASES", "150"))
+CASES = 2_000 if LONG else 100
 _A_TEST = 25
 """Cases of one test."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,17 +44,6 @@ def equality_codes_of_rows(columns: Sequence[pa.Array]) -> Ints:
     for column in columns[1:]:
         codes = _paired(codes, equality_codes(column))
     return codes
-
-
-def are_equal(table: pa.Table, other: pa.Table) -> npt.NDArray[np.bool_]:
-    """For each row of a table, whether that of the other is equal, where nulls are equal and NaN is."""
-    equal = np.ones(len(table), np.bool_)
-    if not len(table):
-        return equal
-    for column, second in zip(table.columns, other.columns, strict=True):
-        codes = equality_codes(pa.concat_arrays([*column.chunks, *second.chunks]))
-        equal &= codes[: len(table)] == codes[len(table) :]
-    return equal
 
 
 def _paired(codes: Ints, others: Ints) -> Ints:
