@@ -238,7 +238,7 @@ def test_every_partition_has_a_watermark_of_its_own(kafka: KafkaBroker, topic: s
     found = source(kafka, topic, metadata={"at": "timestamp", "p": "partition"}, **RAW)
     env = hw.Environment("marks", engine="local", max_rows_per_epoch=2)
     events = env.source(found, "v string, at timestamp, p int", hw.Watermarks.monotonous("at"))
-    counted = events.key_by("v").window(hw.windows.tumbling("10 s")).agg(n=hw.count())
+    counted = events.key_by("v").window(hw.tumbling("10 s")).agg(n=hw.count())
     assert sum(row.n for row in counted.collect()) == 6
 
 
@@ -250,7 +250,7 @@ def test_a_partition_without_records_is_idle_after_a_while(kafka: KafkaBroker, t
     env = hw.Environment("idle", engine="local", checkpoint_interval="20 ms")
     sink = hw.connectors.memory()
     events = env.source(found, "v string, at timestamp", hw.Watermarks.monotonous("at").with_idleness("200 ms"))
-    events.key_by("v").window(hw.windows.tumbling("10 s")).agg(n=hw.count()).sink(sink)
+    events.key_by("v").window(hw.tumbling("10 s")).agg(n=hw.count()).sink(sink)
     job = env.start()
     try:
         until(lambda: len(sink.rows) == 1, job)

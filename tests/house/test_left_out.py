@@ -11,14 +11,14 @@ PROJECT = Path(__file__).parents[2]
 NEEDS_A_BROKER = "tests/connectors/test_kafka_broker.py"
 
 
-def run_without_maven(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_without_maven(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The tests of a file, on a machine with an empty cache and a Maven that reaches nothing."""
     maven = folder / "mvn"
     maven.write_text("#!/bin/sh\necho '[ERROR] Network is unreachable'\nexit 1\n")
     maven.chmod(0o755)
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     kept = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", NEEDS_A_BROKER]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, NEEDS_A_BROKER]
     environment = {**kept, "PATH": path, "XDG_CACHE_HOME": str(folder / "cache"), **variables}
     return subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120, check=False
@@ -31,6 +31,11 @@ def test_it_says_which_tests_are_left_out_and_why(tmp_path: Path) -> None:
     assert "Network is unreachable" in done.stdout
     assert f"\n  {NEEDS_A_BROKER} (1)\n" in done.stdout
     assert "1 deselected" in done.stdout
+
+
+def test_workers_say_it_once(tmp_path: Path) -> None:
+    done = run_without_maven(tmp_path, "-n", "2")
+    assert done.stdout.count("1 tests need a Kafka broker and are left out: Maven cannot fetch org.apache.kafka:") == 1
 
 
 def test_ci_leaves_out_nothing(tmp_path: Path) -> None:
