@@ -52,6 +52,8 @@ def _chosen(plan: JobPlan, node: Node) -> str:
 
 def _words(plan: JobPlan, node: Node) -> Iterator[str]:
     chosen = plan.of(node)
+    if not node.changelog.is_append_only:
+        yield f"gives a changelog ({node.changelog.describe()})"
     if chosen.way is not None:
         yield f"computed {chosen.way}"
     if chosen.is_combined:

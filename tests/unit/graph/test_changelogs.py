@@ -180,6 +180,9 @@ def test_an_aggregate_tells_what_it_changes_only_where_somebody_must_know(made: 
     by_count = totals.select("k", "n").key_by("n").agg(keys=hw.count()).with_uid("by_count")
     modes = {node.uid: node.changelog.mode for node in made.plan(by_count) if node.operation == "running"}
     assert modes == {"totals": RETRACT, "by_count": UPSERT}
+    text = made.env.explain()
+    assert "running totals by key_by(k); gives a changelog (retract), state in memory" in text
+    assert "running by_count by key_by(n); gives a changelog (upsert by n), state in memory" in text
 
 
 def test_planning_what_is_planned_puts_in_nothing_more(made: Env) -> None:
