@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from headwater.durable import append_line
 from headwater.epoch.protocol import Claim, Computed, EpochProtocol
@@ -54,6 +54,15 @@ class SupervisedJob(ABC):
         self._file = None if layout is None else layout.restarts
         self._listener = None if layout is None else Listener(layout, self)
         self._thread = threading.Thread(target=self._run, name=f"headwater-{self.name}", daemon=True)
+
+    def launch(self) -> Self:
+        """Start the job, or let go of everything when that fails."""
+        try:
+            self.start()
+        except BaseException:
+            self.abandon()
+            raise
+        return self
 
     def start(self) -> None:
         """Start the first attempt and return."""

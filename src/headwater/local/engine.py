@@ -11,10 +11,4 @@ class LocalEngine:
     """Starts jobs in threads of this process."""
 
     def start(self, plan: JobPlan, settings: Settings) -> LocalJob:
-        job = LocalJob(plan, settings)
-        try:
-            job.start()
-        except BaseException:
-            job.abandon()
-            raise
-        return job
+        return LocalJob(plan, settings).launch()

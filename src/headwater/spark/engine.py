@@ -58,13 +58,7 @@ class SparkEngine:
     """Runs plans on Spark Structured Streaming."""
 
     def start(self, plan: JobPlan, settings: Settings) -> SparkJob:
-        job = SparkJob(plan, settings)
-        try:
-            job.start()
-        except BaseException:
-            job.abandon()
-            raise
-        return job
+        return SparkJob(plan, settings).launch()
 
 
 class SparkJob(SupervisedJob):
