@@ -6,6 +6,7 @@ import doctest
 import importlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import headwater as hw
@@ -21,7 +22,7 @@ MODULES = sorted(
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     module = importlib.import_module(name)
-    known = {"hw": hw, "Environment": hw.Environment}  # what a reader of the docstring has at hand
+    known = {"hw": hw, "pa": pa, "Environment": hw.Environment}  # what a reader of the docstring has at hand
     found = doctest.testmod(module, extraglobs={k: v for k, v in known.items() if k not in vars(module)})
     assert found.attempted > 0
     assert found.failed == 0

@@ -16,6 +16,7 @@ from headwater.epoch.offsets import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.errors import GraphError, JobError
 from headwater.graph.describe import describe
+from headwater.graph.flow import Flow
 from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
 from headwater.graph.nodes import SinkNode, SourceNode
@@ -35,7 +36,7 @@ from headwater.streams.dead_letters import check_dead_letters
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
 from headwater.streams.state_backends import check_state_backend
-from headwater.streams.stream import Step, Stream
+from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
 
 _ENGINES = ("spark", "local")
@@ -336,11 +337,11 @@ class Environment:
 
         return SparkEngine()
 
-    def _collect(self, stream: Stream) -> list[Any]:
+    def _collect(self, flow: Flow) -> list[Any]:
         """Run the part of the graph above a stream into memory; the graph itself stays as it was."""
         sink = MemorySink()
         whole = self.graph.copy()
-        collected = whole.add(SinkNode.of(stream._flow, sink=sink, name="collect"))
+        collected = whole.add(SinkNode.of(flow, sink=sink, name="collect"))
         self._start(whole.upstream_of(collected.origin), None, bounded=True).wait()
         return sink.rows
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from headwater.data.schema import SchemaLike
 from headwater.durations import Duration
 from headwater.functions import OutputTag
 from headwater.graph.edges import On
 from headwater.graph.flow import Flow, joined_on
-from headwater.graph.nodes import IntervalJoinNode, Node, RegularJoinNode, TemporalJoinNode
+from headwater.graph.nodes import IntervalJoinNode, LookupJoinNode, RegularJoinNode, TemporalJoinNode
+from headwater.graph.nodes.lookup import Cache
+from headwater.streams.steps.handle import Handle
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step, Stream
 
 
-class Joinable:
+class Joinable(Handle):
     """What a stream can be joined by."""
 
     def interval_join(  # noqa: PLR0913  each side has its own outputs
@@ -46,7 +50,7 @@ class Joinable:
         counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
         """
         left, right = self._joined_on(other, on, name)
-        return self._add_join(
+        return self._add(
             IntervalJoinNode.of(
                 left,
                 right,
@@ -85,7 +89,7 @@ class Joinable:
         kept for `ttl` of processing time after it came, or for ever. What a row gives has that row's event time.
         """
         left, right = self._joined_on(other, on, name)
-        return self._add_join(RegularJoinNode.of(left, right, how=how, ttl=ttl, suffix=suffix, name=name))
+        return self._add(RegularJoinNode.of(left, right, how=how, ttl=ttl, suffix=suffix, name=name))
 
     def temporal_join(
         self,
@@ -111,12 +115,47 @@ class Joinable:
         column `row_kind` are a changelog: after '-D' or '-U' a key has no version until the next.
         """
         left, right = self._joined_on(versions, on, name)
-        return self._add_join(TemporalJoinNode.of(left, right, how=how, late=late, suffix=suffix, name=name))
+        return self._add(TemporalJoinNode.of(left, right, how=how, late=late, suffix=suffix, name=name))
+
+    def lookup_join(
+        self,
+        table: Any,
+        *,
+        on: On,
+        how: str = "left",
+        columns: Sequence[str] | None = None,
+        suffix: str = "_right",
+        schema: SchemaLike | None = None,
+        cache: Cache = None,
+        ttl: Duration | None = None,
+        name: str | None = None,
+    ) -> Step:
+        """Each row with the columns that a table outside the job holds for its key, as it is at this moment.
+
+        `table` is a pyarrow Table, a DataFrame, a `hw.connectors.PostgresTable`, or a function that gets a list of keys
+        and gives a dict of rows of `schema`. `on` names columns of both, or is a dict of the stream's to the table's.
+        `cache` is how many keys are kept, or 'full' for the whole table, for `ttl` of processing time.
+
+        >>> env = Environment("doc", engine="local")
+        >>> users = pa.table({"id": [1, 2], "name": ["ann", "bob"]})
+        >>> env.from_rows([(2,), (3,)], "user long").lookup_join(users, on={"user": "id"}).collect()
+        [Row(user=2, name='bob'), Row(user=3, name=None)]
+        """
+        return self._add(
+            LookupJoinNode.of(
+                self._flow,
+                table=table,
+                on=on,
+                how=how,
+                columns=columns,
+                suffix=suffix,
+                schema=schema,
+                cache=cache,
+                ttl=ttl,
+                name=name or "lookup_join",
+            )
+        )
 
     def _joined_on(self, other: Stream, on: On | None, step: str) -> tuple[Flow, Flow]:
-        stream = cast("Stream", self)
-        stream._check_meets(other, step)
-        return joined_on(stream._flow, other._flow, on, step)
-
-    def _add_join(self, node: Node) -> Step:
-        return cast("Stream", self)._add(node)
+        self._check_meets(other, step)
+        return joined_on(self._flow, other._flow, on, step)

@@ -2,215 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-import pyarrow as pa
-
-from headwater.connectors.console import ConsoleSink
-from headwater.connectors.contract import Sink
-from headwater.connectors.dataframes import DataFrameSink
-from headwater.data.schema import Schema, SchemaLike
 from headwater.descriptors import MapState
-from headwater.durations import Duration
-from headwater.errors import GraphError
-from headwater.functions import KeyedProcessFunction, OutputTag, name_of
-from headwater.graph.changelog import Changelog
-from headwater.graph.edges import REBALANCE, Key, KeyPart, On
-from headwater.graph.flow import Flow
-from headwater.graph.nodes import (
-    AsChangelogNode,
-    FilterNode,
-    FlatMapNode,
-    LookupJoinNode,
-    MapAsyncNode,
-    MapBatchesNode,
-    MapNode,
-    Node,
-    SelectNode,
-    SinkNode,
-    WhereNode,
-    WithRowKindNode,
-)
-from headwater.graph.nodes.lookup import Cache
-from headwater.graph.nodes.process import process_node
+from headwater.functions import OutputTag
+from headwater.graph.edges import REBALANCE, Key, KeyPart
+from headwater.graph.nodes import AsChangelogNode, WithRowKindNode
 from headwater.graph.windowed import Windowed
-from headwater.retry import Retry
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
 from headwater.streams.joinable import Joinable
+from headwater.streams.steps.columns import ColumnSteps
+from headwater.streams.steps.ends import Ends
+from headwater.streams.steps.rows import RowSteps
 from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
 from headwater.windows.assigners import WindowAssigner
 
 if TYPE_CHECKING:
-    from headwater.streams.environment import Environment
     from headwater.streams.keyed import KeyedStream
 
 
-class Stream(Joinable):
+class Stream(RowSteps, ColumnSteps, Joinable, Ends):
     """A stream of rows. Handles are values: using one twice branches the stream."""
-
-    def __init__(self, env: Environment, flow: Flow) -> None:
-        self._env, self._flow = env, flow
-
-    @property
-    def schema(self) -> Schema:
-        """What the rows look like."""
-        return self._flow.schema
-
-    @property
-    def changelog(self) -> Changelog:
-        """What the rows do to the table they describe: only add to it, or also change it and take from it."""
-        return self._flow.changelog
-
-    # -- rows -------------------------------------------------------------------------------------------------------
-
-    def map(
-        self,
-        function: Callable[[Any], Any],
-        schema: SchemaLike | None = None,
-        *,
-        failed_to: OutputTag | None = None,
-    ) -> Step:
-        """One row for each row. A row for which the function fails fails the job, or goes to `failed_to` with the error.
-
-        >>> env = Environment("doc", engine="local")
-        >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map(lambda r: {"n": r.n * 10}).collect()
-        [Row(n=10), Row(n=20)]
-        """
-        return self._add(MapNode.of(self._flow, function=function, schema=schema, failed_to=failed_to))
-
-    def flat_map(
-        self,
-        function: Callable[[Any], Iterable[Any]],
-        schema: SchemaLike | None = None,
-        *,
-        failed_to: OutputTag | None = None,
-    ) -> Step:
-        """Any number of rows for each row: the function yields them or returns a list. `failed_to` as for `map`."""
-        return self._add(FlatMapNode.of(self._flow, function=function, schema=schema, failed_to=failed_to))
-
-    def filter(self, function: Callable[[Any], bool], *, failed_to: OutputTag | None = None) -> Step:
-        """The rows for which the function is true. `failed_to` as for `map`."""
-        return self._add(FilterNode.of(self._flow, function=function, failed_to=failed_to))
-
-    def process(
-        self, function: Any, schema: SchemaLike, *, name: str | None = None, failed_to: OutputTag | None = None
-    ) -> Step:
-        """A `ProcessFunction`, which may write side outputs and have operator state.
-
-        With state it runs on every subtask, and rows that no exchange brings there are dealt out evenly. `failed_to` is as
-        for `map`, and for functions without state only: what a call that fails has written cannot be taken back.
-        """
-        if isinstance(function, KeyedProcessFunction):
-            raise GraphError.needs_keyed(name or name_of(function), type(self).__name__)
-        return self._add(process_node(self._flow, function=function, schema=schema, name=name, failed_to=failed_to))
-
-    # -- batches ----------------------------------------------------------------------------------------------------
-
-    def select(self, *expressions: str) -> Step:
-        """Columns computed by SQL expressions in Spark's dialect, whole batches at a time.
-
-        >>> env = Environment("doc", engine="local")
-        >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").select("n", "n * 2 as twice").collect()
-        [Row(n=1, twice=2), Row(n=2, twice=4)]
-        """
-        return self._add(SelectNode.of(self._flow, expressions=expressions))
-
-    def where(self, expression: str) -> Step:
-        """The rows for which a SQL expression is true, whole batches at a time."""
-        return self._add(WhereNode.of(self._flow, expression=expression))
-
-    def map_batches(
-        self,
-        function: Callable[[pa.Table], pa.Table],
-        schema: SchemaLike | None = None,
-        *,
-        timestamp: str | None = None,
-    ) -> Step:
-        """A function over Arrow tables, whose size means nothing. Name the time column when rows are added or dropped."""
-        return self._add(MapBatchesNode.of(self._flow, function=function, schema=schema, timestamp=timestamp))
-
-    # -- other systems ----------------------------------------------------------------------------------------------
-
-    def map_async(
-        self,
-        function: Callable[[Any], Awaitable[Any]],
-        schema: SchemaLike | None = None,
-        *,
-        capacity: int = 100,
-        timeout: Duration | None = None,
-        retry: Retry | None = None,
-        ordered: bool = True,
-        timeout_to: OutputTag | None = None,
-        failed_to: OutputTag | None = None,
-        name: str | None = None,
-    ) -> Step:
-        """One row, or None for no row, for each row, by a coroutine function; up to `capacity` calls at a time.
-
-        `timeout` is for all attempts of a row; one that times out fails the job or goes to `timeout_to`. `failed_to` is as
-        for `map`, after all attempts, also for rows that time out unless they have `timeout_to`.
-
-        >>> async def double(row):
-        ...     return {"n": row.n * 2}
-        >>> env = Environment("doc", engine="local")
-        >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").map_async(double, timeout="5 s").collect()
-        [Row(n=2), Row(n=4)]
-        """
-        return self._add(
-            MapAsyncNode.of(
-                self._flow,
-                function=function,
-                schema=schema,
-                capacity=capacity,
-                timeout=timeout,
-                retry=retry,
-                ordered=ordered,
-                timeout_to=timeout_to,
-                failed_to=failed_to,
-                name=name or "map_async",
-            )
-        )
-
-    def lookup_join(
-        self,
-        table: Any,
-        *,
-        on: On,
-        how: str = "left",
-        columns: Sequence[str] | None = None,
-        suffix: str = "_right",
-        schema: SchemaLike | None = None,
-        cache: Cache = None,
-        ttl: Duration | None = None,
-        name: str | None = None,
-    ) -> Step:
-        """Each row with the columns that a table outside the job holds for its key, as it is at this moment.
-
-        `table` is a pyarrow Table, a DataFrame, a `hw.connectors.PostgresTable`, or a function that gets a list of keys
-        and gives a dict of rows of `schema`. `on` names columns of both, or is a dict of the stream's to the table's.
-        `cache` is how many keys are kept, or 'full' for the whole table, for `ttl` of processing time.
-
-        >>> env = Environment("doc", engine="local")
-        >>> users = pa.table({"id": [1, 2], "name": ["ann", "bob"]})
-        >>> env.from_rows([(2,), (3,)], "user long").lookup_join(users, on={"user": "id"}).collect()
-        [Row(user=2, name='bob'), Row(user=3, name=None)]
-        """
-        return self._add(
-            LookupJoinNode.of(
-                self._flow,
-                table=table,
-                on=on,
-                how=how,
-                columns=columns,
-                suffix=suffix,
-                schema=schema,
-                cache=cache,
-                ttl=ttl,
-                name=name or "lookup_join",
-            )
-        )
 
     # -- shape ------------------------------------------------------------------------------------------------------
 
@@ -359,42 +174,6 @@ class Stream(Joinable):
     def with_row_kind(self) -> Step:
         """The changes as rows that are only added, with a last column `row_kind`: '+I', '-U', '+U' or '-D'."""
         return self._add(WithRowKindNode.of(self._flow))
-
-    # -- ends -------------------------------------------------------------------------------------------------------
-
-    def sink(self, sink: Sink, *, name: str = "sink") -> Step:
-        """Hand the rows to a sink."""
-        return self._add(SinkNode.of(self._flow, sink=sink, name=name))
-
-    def to_dataframe_sink(
-        self, write: Callable[[Any, int], None], *, idempotent: bool = False, name: str = "dataframe"
-    ) -> Step:
-        """Call `write(frame, epoch)` with the rows of each committed epoch as a DataFrame of Spark, in the driver.
-
-        After a failure it may be called again with an epoch and the same rows; if that changes nothing, say
-        `idempotent=True`.
-        """
-        return self.sink(DataFrameSink(write, idempotent=idempotent), name=name)
-
-    def print(self) -> Step:
-        """Print the rows of each committed epoch."""
-        return self.sink(ConsoleSink(), name="print")
-
-    def collect(self) -> list[Any]:
-        """Run this stream's part of the job over what input there is, to the end, and give its rows."""
-        return self._env._collect(self)
-
-    # -- inside -----------------------------------------------------------------------------------------------------
-
-    def _add(self, node: Node) -> Step:
-        return Step(self._env, self._env.graph.add(node))
-
-    def _check_meets(self, other: object, step: str) -> None:
-        """Only streams of one job can meet."""
-        if not isinstance(other, Stream):
-            raise GraphError.bad_argument(step, "needs another stream", other, "pass a stream")
-        if other._env is not self._env:
-            raise GraphError.other_environment(step)
 
 
 class Step(Stream):
