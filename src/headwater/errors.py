@@ -357,7 +357,7 @@ class JobError(HeadwaterError):
     def finished(cls, folder: str, epoch: int) -> JobError:
         return cls(
             f"the job in {folder} reached the end of its input in epoch {epoch}, its watermark is at its maximum, and there is "
-            f"new input; read it with a new job_dir"
+            f"new input; read it with a new job_dir, there with env.run(available_now=True) if it is to be run again and again"
         )
 
     @classmethod

@@ -66,12 +66,13 @@ def next_offset(
     marks: Marks | None = None,
     unaligned: Unaligned | None = None,
     drains: bool = False,
+    goes_on: bool = False,
 ) -> Offset:
     """The offset of the next epoch. At the end of input the offset stays as it is.
 
-    `targets` bound a run that ends; `marks` are the watermarks that the splits made in the epoch before. Unaligned epochs
-    end in an aligned one, which reads nothing and is planned when nothing waits, as far as that is known. When the job
-    `drains`, its input ends where it is.
+    `targets` bound a run that ends, and the input ends there, unless the job `goes_on` with another run; `marks` are the
+    watermarks that the splits made in the epoch before. Unaligned epochs end in an aligned one, which reads nothing and
+    is planned when nothing waits, as far as that is known. When the job `drains`, its input ends where it is.
     """
     if start.end:
         return start
@@ -80,7 +81,7 @@ def next_offset(
     if drains:
         return replace(known, end=True)
     reached_ms = merged(plan, start.marks, marks or {})
-    inputs = [_input(plan, node, start, now_ms, targets) for node in plan.sources()]
+    inputs = [_input(plan, node, start, now_ms, targets, goes_on=goes_on) for node in plan.sources()]
     held = held_back(stand for one in inputs for stand in one.stands(reached_ms.get(one.uid, {}), now_ms))
     pace = None
     if unaligned is not None:
@@ -92,7 +93,7 @@ def next_offset(
         ceiling = {s: one.begin.get(s, 0) if (one.uid, s) in held else at for s, at in one.ceiling.items()}
         most = one.node.source.max_positions_per_epoch
         positions[one.uid] = _within(one.begin, ceiling, max_rows if most is None else min(most, max_rows))
-        done = done and one.ends and positions[one.uid] == one.goal
+        done = done and one.ends and one.is_read_up_at(positions[one.uid])
     unaligned_ms = None
     if unaligned is not None:
         done = done and unaligned.backlog == 0 and not any(one.is_read_to(positions[one.uid]) for one in inputs)
@@ -100,7 +101,7 @@ def next_offset(
             unaligned_ms = unaligned.target_ms
     return replace(
         known,
-        end=done,
+        end=done and not goes_on,
         positions=positions,
         active_ms={one.uid: one.active_ms for one in inputs if one.node.watermarks.idle_ms is not None},
         marks=reached_ms,
@@ -124,6 +125,10 @@ class _Input:
     active_ms: dict[str, int]
     """When each split last had rows to read; for a new split, now."""
 
+    def is_read_up_at(self, positions: Positions) -> bool:
+        """Whether nothing is left up to the goal; a split that is gone has nothing."""
+        return all(at >= self.goal[split] for split, at in positions.items())
+
     def is_read_to(self, positions: Positions) -> bool:
         """Whether an epoch that goes so far has rows of it."""
         return any(at > self.begin.get(split, 0) for split, at in positions.items())
@@ -142,7 +147,15 @@ class _Input:
             yield Stand(self.uid, split, strategy.group, mark_ms, strategy.max_drift_ms, counts)
 
 
-def _input(plan: JobPlan, node: SourceNode, start: Offset, now_ms: int, targets: dict[str, Positions] | None) -> _Input:
+def _input(
+    plan: JobPlan,
+    node: SourceNode,
+    start: Offset,
+    now_ms: int,
+    targets: dict[str, Positions] | None,
+    *,
+    goes_on: bool,
+) -> _Input:
     uid = plan.graph.uid(node)
     begin = dict(start.positions[uid])
     latest = node.source.latest(begin, start.since_start_ms(now_ms))
@@ -150,7 +163,8 @@ def _input(plan: JobPlan, node: SourceNode, start: Offset, now_ms: int, targets:
     goal = now_or_end if targets is None else targets[uid]
     ceiling = {split: min(latest[split], goal[split]) for split in latest if split in goal}
     known = start.active_ms.get(uid, {})
-    active_ms = {s: now_ms if at > begin.get(s, 0) else known.get(s, now_ms) for s, at in ceiling.items()}
+    seen = latest if goes_on else ceiling  # rows that are left to the next run are rows all the same
+    active_ms = {s: now_ms if seen[s] > begin.get(s, 0) else known.get(s, now_ms) for s in ceiling}
     return _Input(node, uid, begin, ceiling, goal, targets is not None or node.source.bounded, active_ms)
 
 
@@ -162,6 +176,21 @@ def _is_idle(node: SourceNode, active_ms: Mapping[str, int], split: str, now_ms:
 def end_positions(plan: JobPlan) -> dict[str, Positions]:
     """Where the input ends for a run that reads what is there."""
     return {plan.graph.uid(node): _end_of(node) for node in plan.sources()}
+
+
+def positions_now(plan: JobPlan, start: Offset, clock: Clock) -> dict[str, Positions]:
+    """How far a run that starts at an offset could read at this moment, for one that goes on later."""
+    elapsed_ms = start.since_start_ms(max(clock(start.epoch), start.now_ms))
+    by_uid = {plan.graph.uid(node): node.source for node in plan.sources()}
+    return {uid: source.latest(dict(start.positions[uid]), elapsed_ms) for uid, source in by_uid.items()}
+
+
+def is_caught_up(start: Offset, targets: dict[str, Positions], unaligned: Unaligned | None) -> bool:
+    """Whether a run that goes on later has read to its targets and left nothing in flight, if it has planned an epoch."""
+    read = (
+        (targets[uid].get(split, at), at) for uid, splits in start.positions.items() for split, at in splits.items()
+    )
+    return (unaligned is None or unaligned.backlog == 0) and all(at >= target for target, at in read)
 
 
 def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:

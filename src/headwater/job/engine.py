@@ -32,6 +32,8 @@ class Settings:
     checkpoints_retained: int
     max_rows_per_epoch: int
     bounded: bool
+    available_now: bool = False
+    """Whether the run ends with what is there when it starts, and the input does not."""
     unaligned_ms: int | None = None
     """How long a step may work on rows in an unaligned epoch; None for a job whose epochs are aligned."""
     on_step: OnStep = ignore_steps
@@ -48,6 +50,11 @@ class Settings:
     spark: Any = None
     """A SparkSession of the user's, for the Spark engine."""
     spark_config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the run reads what is there when it starts, and then ends."""
+        return self.bounded or self.available_now
 
 
 class Job(Protocol):

@@ -166,18 +166,18 @@ class SparkJob(SupervisedJob):
         self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
         if self._wants_aligned.is_set():
             shipped.request(Request.ALIGNED_EPOCH)
-        if settings.bounded and self._targets is None:
-            self._targets = offsets.end_positions(plan)
+        if settings.ends and self._targets is None:
+            self._targets = self._positions_now() if settings.available_now else offsets.end_positions(plan)
         name = f"headwater_{self._folder.job_id}"
         most, unaligned_ms = settings.max_rows_per_epoch, settings.unaligned_ms
-        read_plan = ReadPlan(shipped, most, self._targets, settings.clock, unaligned_ms)
+        read_plan = ReadPlan(shipped, most, self._targets, settings.clock, unaligned_ms, settings.available_now)
         spark.dataSource.register(source_class(name, read_plan))
         stream = spark.readStream.format(name).load()
         for level in range(1, plan.depth + 1):
             stream = stream.groupBy("subtask").transformWithState(
                 LevelProcessor(shipped, level), ROW_SCHEMA, "append", "none"
             )
-        interval_ms = 0 if settings.bounded else settings.checkpoint_interval_ms
+        interval_ms = 0 if settings.ends else settings.checkpoint_interval_ms
         query = (
             stream.writeStream.foreachBatch(self._handle_epoch)
             .queryName(f"{self.name}-{run_id[:8]}")
@@ -188,6 +188,17 @@ class SparkJob(SupervisedJob):
             return query.start()
         except Exception as error:
             raise explained(self.name, error, self._folder.path) from error
+
+    def _positions_now(self) -> dict[str, Positions]:
+        """What is there to read, for a run that goes on from the newest offset."""
+        plan, clock = self._plan, self._settings.clock
+        logged = CheckpointFiles(self._folder.layout.checkpoint).logged()
+        if logged:
+            assert self._spark is not None
+            start = StoredEpoch(self._spark, self._folder.layout.checkpoint, logged[-1]).offset()
+        else:
+            start = offsets.first_offset(plan, clock, self._folder.origin)
+        return offsets.positions_now(plan, start, clock)
 
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """An epoch on the query's thread; Spark commits it when this returns."""
@@ -251,6 +262,9 @@ class SparkJob(SupervisedJob):
             assert self._shipped is not None
             if self._draining.is_set():
                 self._shipped.request(Request.DRAIN)
+            elif self._shipped.is_requested(Request.CAUGHT_UP):
+                self._end_query()
+                continue
             if not self._stopping.wait(_POLL_S):
                 continue
             if deadline is None:

@@ -50,7 +50,7 @@ class Ingest:
     @property
     def comes_first(self) -> bool:
         """Whether the job is to wait until all is put down: then it reads what came."""
-        return any(self._settings.bounded or source.bounded for source in self._sources.values())
+        return any(self._settings.ends or source.bounded for source in self._sources.values())
 
     def start(self) -> None:
         """Start the query of each streaming DataFrame."""
@@ -68,7 +68,7 @@ class Ingest:
             .option("checkpointLocation", location(query_folder(source.folder)))
         )
         interval = f"{self._settings.checkpoint_interval_ms} milliseconds"
-        trigger = {"availableNow": True} if self._settings.bounded else {"processingTime": interval}
+        trigger = {"availableNow": True} if self._settings.ends else {"processingTime": interval}
         try:
             query: StreamingQuery = writer.trigger(**trigger).start()
         except Exception as error:
@@ -83,7 +83,7 @@ class Ingest:
                     self._put_down(uid, source.frame, 0)
                 except Exception as error:
                     raise self._failed(uid, error) from error
-        while self._settings.bounded and self._queries:
+        while self._settings.ends and self._queries:
             self.check()
             if stopping.wait(_POLL_S):
                 return False
@@ -97,7 +97,7 @@ class Ingest:
             failure = self._failures.get(uid) or query.exception()
             if failure is not None:
                 raise self._failed(uid, failure)
-            if not self._settings.bounded:
+            if not self._settings.ends:
                 raise SourceError.at_step(
                     uid, "the query of its DataFrame was stopped from outside", "start the job again"
                 )
@@ -125,7 +125,7 @@ class Ingest:
         if batch < source.batches.count():
             frame.write.format("noop").mode("overwrite").save()
             return
-        while not source.bounded and not self._settings.bounded and not source.has_room(batch):
+        while not source.bounded and not self._settings.ends and not source.has_room(batch):
             if self._stopping.wait(_POLL_S):
                 raise InterruptedError("the job stops")
         task = _part_writer(source.folder, batch, source.schema.arrow)

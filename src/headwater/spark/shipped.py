@@ -33,7 +33,7 @@ class _Worker:
 
 
 class Request(Enum):
-    """What the driver can ask the source of a running query for."""
+    """What the driver asks the source of a running query for, and what the source tells it."""
 
     STOP = "stop"
     """No further epoch."""
@@ -41,6 +41,8 @@ class Request(Enum):
     """One more epoch, with which the input ends where it is."""
     ALIGNED_EPOCH = "aligned"
     """Epochs that leave nothing in flight."""
+    CAUGHT_UP = "caught_up"
+    """Told by the source: what the run was to read is read, and committed, and it plans no further epoch."""
 
 
 _workers: dict[str, _Worker] = {}

@@ -56,6 +56,8 @@ class ReadPlan:
     targets: dict[str, Positions] | None
     clock: offsets.Clock
     unaligned_ms: int | None
+    goes_on: bool
+    """Whether the input does not end at the targets, but the run alone."""
 
 
 def source_class(name: str, plan: ReadPlan) -> type[DataSource]:
@@ -81,6 +83,7 @@ class JobReader(DataSourceStreamReader):
     def __init__(self, plan: ReadPlan) -> None:
         self._read_plan = plan
         self._job = plan.job
+        self._has_planned = False
 
     def initialOffset(self) -> Logged:  # noqa: N802
         with marked():
@@ -98,6 +101,13 @@ class JobReader(DataSourceStreamReader):
 
     def _next_offset(self, start: Offset) -> Offset:
         plan, job = self._read_plan, self._job.plan()
+        unaligned, drains = self._unaligned(start), self._job.is_requested(Request.DRAIN)
+        if plan.goes_on and self._has_planned and not drains:
+            assert plan.targets is not None
+            if offsets.is_caught_up(start, plan.targets, unaligned):
+                self._job.request(Request.CAUGHT_UP)
+                return start
+        self._has_planned = True  # the first epoch of a run is planned in any case: time has gone on since the last one
         return offsets.next_offset(
             job,
             start,
@@ -105,8 +115,9 @@ class JobReader(DataSourceStreamReader):
             plan.max_rows,
             plan.targets,
             marks=MarksFile(Path(self._job.outbox), job).read(start.epoch, {}),
-            unaligned=self._unaligned(start),
-            drains=self._job.is_requested(Request.DRAIN),
+            unaligned=unaligned,
+            drains=drains,
+            goes_on=plan.goes_on,
         )
 
     def _unaligned(self, start: Offset) -> Unaligned | None:

@@ -35,12 +35,11 @@ from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.dead_letters import check_dead_letters
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
+from headwater.streams.runs import check_available_now, check_gives_results
+from headwater.streams.settings import check_engine, check_modes, check_name, check_sizes, unaligned_ms
 from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
-
-_ENGINES = ("spark", "local")
-_MODES = ("exactly_once", "at_least_once")
 
 
 class Environment:
@@ -76,49 +75,17 @@ class Environment:
         perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given
         time, or the checkpoint interval if it is True, and what is left waits for the next one.
         """
-        if not name or not all(c.isalnum() or c in "_-." for c in name):
-            raise GraphError.bad_argument(
-                "environment", "needs a name of letters, digits, _, - and .", name, "rename it"
-            )
-        if engine not in _ENGINES:
-            raise GraphError.bad_argument(
-                "environment", f"runs on {' or '.join(_ENGINES)}", engine, "choose one of them"
-            )
-        if not 1 <= key_groups <= 32_768:
-            raise GraphError.bad_argument(
-                "environment", "has 1 to 32768 key groups", key_groups, "128 is a good number"
-            )
-        if not 1 <= parallelism <= key_groups:
-            raise GraphError.bad_argument(
-                "environment",
-                f"has a parallelism of 1 to its key groups ({key_groups})",
-                parallelism,
-                "change one of them",
-            )
-        if max_rows_per_epoch < 1:
-            raise GraphError.bad_argument(
-                "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
-            )
-        if checkpoints_retained < 2:
-            raise GraphError.bad_argument(
-                "environment",
-                "retains at least 2 checkpoints: the one before the newest is needed until the newest is complete",
-                checkpoints_retained,
-                "raise checkpoints_retained",
-            )
-        if restart is not None and not isinstance(restart, RestartStrategy):
-            raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
-        if checkpointing not in _MODES:
-            raise GraphError.bad_argument(
-                "environment", f"checkpoints {' or '.join(_MODES)}", checkpointing, "choose one of them"
-            )
+        check_name(name)
+        check_engine(engine)
+        check_sizes(parallelism, key_groups, max_rows_per_epoch, checkpoints_retained)
+        check_modes(restart, checkpointing)
         check_state_backend(state_backend)
         self.name = name
         self.graph = Graph(name)
         self._job_dir = None if job_dir is None else Path(job_dir)
         self._parallelism, self._key_groups = parallelism, key_groups
         self._interval_ms = duration_ms(checkpoint_interval, what="checkpoint_interval")
-        self._unaligned_ms = _unaligned_ms(self._interval_ms, unaligned=unaligned)
+        self._unaligned_ms = unaligned_ms(self._interval_ms, unaligned=unaligned)
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
         self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
@@ -207,11 +174,15 @@ class Environment:
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
+        available_now: bool = False,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
     ) -> Job:
         """Start the job and return at once. `bounded` reads what is there and ends; the default is whether all input ends.
+
+        With `available_now` the run reads what is there when it starts and stops; event time stays where the rows put it,
+        and the next run with the same `job_dir` goes on.
 
         `from_` is a savepoint, or one of `hw.checkpoints(job_dir)`, to go on from in a new `job_dir`. State in it that the
         program has no place for is an error unless `allow_dropped_state`; `renamed` maps old names to new ones:
@@ -230,6 +201,7 @@ class Environment:
             self.graph,
             self._job_dir,
             bounded=bounded,
+            available_now=available_now,
             origin=origin,
             checkpoint=checkpoint,
             on_step=on_step,
@@ -244,16 +216,21 @@ class Environment:
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
+        available_now: bool = False,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
     ) -> Job:
-        """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way)."""
+        """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way).
+
+        With `available_now` it stops by itself when it has read what was there at its start.
+        """
         job = self.start(
             from_=from_,
             allow_dropped_state=allow_dropped_state,
             renamed=renamed,
             bounded=bounded,
+            available_now=available_now,
             on_step=on_step,
             clock=clock,
             restart_time=restart_time,
@@ -294,6 +271,7 @@ class Environment:
         job_dir: Path | None,
         *,
         bounded: bool | None,
+        available_now: bool = False,
         origin: Origin | None = None,
         checkpoint: Checkpoint | None = None,
         on_step: OnStep = ignore_steps,
@@ -303,10 +281,13 @@ class Environment:
         graph = graph.with_own_sources()
         plan = self._plan(graph)
         check_dead_letters(graph)
-        if bounded is None:
+        if available_now:
+            check_available_now(plan, bounded=bounded, on_spark=self._engine_name == "spark", job_dir=job_dir)
+            bounded = False
+        elif bounded is None:
             bounded = all(node.source.bounded for node in plan.sources())
         if bounded:
-            _check_gives_results(graph)
+            check_gives_results(graph)
         else:
             warn_of_growth(graph)
         outlives_process = self._outlives_process(job_dir)
@@ -318,6 +299,7 @@ class Environment:
             checkpoints_retained=self._retained,
             max_rows_per_epoch=self._max_rows,
             bounded=bounded,
+            available_now=available_now,
             unaligned_ms=self._unaligned_ms,
             on_step=on_step,
             clock=clock,
@@ -346,31 +328,9 @@ class Environment:
         return sink.rows
 
 
-def _unaligned_ms(interval_ms: int, *, unaligned: bool | Duration) -> int | None:
-    if unaligned is False:
-        return None
-    target_ms = interval_ms if unaligned is True else duration_ms(unaligned, what="unaligned")
-    if target_ms < 1:
-        way_out = "give a time, as unaligned='500 ms', or a longer checkpoint_interval"
-        raise GraphError.bad_argument("environment", "needs time for unaligned epochs", f"{target_ms} ms", way_out)
-    return target_ms
-
-
 def _after_failure(*, outlives_process: bool, restarts: bool) -> str:
     if outlives_process:
         return "after a failure it goes on from its last committed epoch, also in a new process"
     if restarts:
         return "after a failure it goes on from its last committed epoch; in a new process it starts from the beginning"
     return "after a failure it starts from the beginning: it has neither a restart strategy nor, on Spark, a job_dir"
-
-
-def _check_gives_results(graph: Graph) -> None:
-    """A bounded run ends with all results, so a step that never has one is a mistake."""
-    for node in graph:
-        if node.is_silent:
-            raise GraphError.bad_argument(
-                graph.uid(node),
-                "must give a result before a bounded run ends",
-                "a trigger that never fires",
-                "choose another trigger",
-            )

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import headwater as hw
+from headwater.connectors.contract import Source
 from headwater.connectors.memory import RowsSource
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch import offsets
+from headwater.epoch.backpressure import Unaligned
+from headwater.graph.graph import Graph
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.task.payload import EpochFacts, decode_payload
 from headwater.task.split import SplitHost
@@ -59,6 +62,40 @@ def test_a_split_at_its_end_sends_the_last_watermark_while_others_go_on() -> Non
         ("0", 0, 2, False),
         ("1", 0, 2, True),
     ]
+
+
+def test_a_run_that_goes_on_later_stops_at_its_targets_and_ends_nothing() -> None:
+    plan = plan_of(0, rate=10.0)
+    start = offsets.first_offset(plan, lambda _: 0)
+    targets = offsets.positions_now(plan, start, lambda _: 2_000)
+    assert targets == {"numbers": {"0": 20}}
+    taken = [start]
+    while not offsets.is_caught_up(taken[-1], targets, None):
+        taken.append(offsets.next_offset(plan, taken[-1], lambda _: 5_000, 15, targets, goes_on=True))
+    assert [(one.positions["numbers"]["0"], one.end) for one in taken[1:]] == [(15, False), (20, False)]
+    assert not any(part.ended for part in offsets.ranges(plan, taken[-2], taken[-1]))
+    assert not offsets.is_caught_up(taken[-1], targets, Unaligned(50, backlog=0.5)), "rows are in flight"
+
+
+def test_a_split_with_rows_for_the_next_run_is_not_idle() -> None:
+    plan = plan_job(_idle_after_a_second(hw.connectors.generator(lambda i: (i,), rate=10.0)), 2, 128)
+    start = offsets.first_offset(plan, lambda _: 0)
+    end = offsets.next_offset(plan, start, lambda _: 5_000, 15, {"numbers": {"0": 0}}, goes_on=True)
+    assert (end.positions, end.active_ms) == ({"numbers": {"0": 0}}, {"numbers": {"0": 5_000}})
+
+
+def _idle_after_a_second(source: Source) -> Graph:
+    env = hw.Environment("offsets", engine="local")
+    strategy = hw.Watermarks.monotonous("n").with_idleness("1 s")
+    env.source(source, SCHEMA, strategy, name="numbers").sink(hw.connectors.memory())
+    return env.graph
+
+
+def test_an_endless_source_that_was_read_before_does_not_keep_a_bounded_run_from_its_end() -> None:
+    plan = plan_of(0, rate=10.0)
+    live = offsets.next_offset(plan, offsets.first_offset(plan, lambda _: 0), lambda _: 2_000, 100, None)
+    assert live.positions == {"numbers": {"0": 20}}
+    assert offsets.next_offset(plan, live, lambda _: 2_000, 100, offsets.end_positions(plan)).end
 
 
 def watermark_of(start: int, end: int, *, ended: bool) -> set[int | None]:

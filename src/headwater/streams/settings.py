@@ -1,0 +1,67 @@
+"""The settings of an environment: what they may be."""
+
+from __future__ import annotations
+
+from headwater.durations import Duration, duration_ms
+from headwater.errors import GraphError
+from headwater.restart import RestartStrategy
+
+_ENGINES = ("spark", "local")
+_MODES = ("exactly_once", "at_least_once")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could not be part of a path."""
+    if not name or not all(c.isalnum() or c in "_-." for c in name):
+        raise GraphError.bad_argument("environment", "needs a name of letters, digits, _, - and .", name, "rename it")
+
+
+def check_engine(engine: str) -> None:
+    """Refuse an engine that there is not."""
+    if engine not in _ENGINES:
+        raise GraphError.bad_argument("environment", f"runs on {' or '.join(_ENGINES)}", engine, "choose one of them")
+
+
+def check_sizes(parallelism: int, key_groups: int, max_rows_per_epoch: int, checkpoints_retained: int) -> None:
+    """Refuse numbers that no job can have."""
+    if not 1 <= key_groups <= 32_768:
+        raise GraphError.bad_argument("environment", "has 1 to 32768 key groups", key_groups, "128 is a good number")
+    if not 1 <= parallelism <= key_groups:
+        raise GraphError.bad_argument(
+            "environment",
+            f"has a parallelism of 1 to its key groups ({key_groups})",
+            parallelism,
+            "change one of them",
+        )
+    if max_rows_per_epoch < 1:
+        raise GraphError.bad_argument(
+            "environment", "needs max_rows_per_epoch of at least 1", max_rows_per_epoch, "raise it"
+        )
+    if checkpoints_retained < 2:
+        raise GraphError.bad_argument(
+            "environment",
+            "retains at least 2 checkpoints: the one before the newest is needed until the newest is complete",
+            checkpoints_retained,
+            "raise checkpoints_retained",
+        )
+
+
+def check_modes(restart: RestartStrategy | None, checkpointing: str) -> None:
+    """Refuse what is no restart strategy, and no mode of checkpoints."""
+    if restart is not None and not isinstance(restart, RestartStrategy):
+        raise GraphError.bad_argument("environment", "needs a restart strategy", restart, "use one of hw.restart")
+    if checkpointing not in _MODES:
+        raise GraphError.bad_argument(
+            "environment", f"checkpoints {' or '.join(_MODES)}", checkpointing, "choose one of them"
+        )
+
+
+def unaligned_ms(interval_ms: int, *, unaligned: bool | Duration) -> int | None:
+    """How long a step may work on rows in an unaligned epoch; None for aligned ones."""
+    if unaligned is False:
+        return None
+    target_ms = interval_ms if unaligned is True else duration_ms(unaligned, what="unaligned")
+    if target_ms < 1:
+        way_out = "give a time, as unaligned='500 ms', or a longer checkpoint_interval"
+        raise GraphError.bad_argument("environment", "needs time for unaligned epochs", f"{target_ms} ms", way_out)
+    return target_ms
