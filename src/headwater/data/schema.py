@@ -137,10 +137,13 @@ def type_ddl(dtype: pa.DataType) -> str:
     raise SchemaError.unsupported_type(str(dtype), sorted(_SIMPLE))
 
 
+def quoted(name: str) -> str:
+    """A name as DDL and SQL take it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _field_ddl(field: pa.Field, between: str) -> str:
-    name = (
-        field.name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", field.name) else "`" + field.name.replace("`", "``") + "`"
-    )
+    name = field.name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", field.name) else quoted(field.name)
     return f"{name}{between}{type_ddl(field.type)}" + ("" if field.nullable else " not null")
 
 

@@ -19,6 +19,9 @@ from headwater.operators.process.broadcast import BroadcastProcessOperator
 from headwater.operators.process.co import CoProcessOperator
 from headwater.operators.process.keyed import KeyedProcessOperator
 from headwater.operators.process.stateful import StatefulProcessOperator
+from headwater.operators.rank.deduplicate import DeduplicateOperator
+from headwater.operators.rank.top_n import TopNOperator
+from headwater.operators.reduce import ReduceOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.stateless.changelog import AsChangelogOperator, WithRowKindOperator
 from headwater.operators.stateless.functions import (
@@ -40,13 +43,16 @@ from headwater.state.memory import MEMORY
 STATEFUL: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
+    "deduplicate": DeduplicateOperator,
     "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
     "normalize": NormalizeOperator,
+    "reduce": ReduceOperator,
     "regular_join": RegularJoinOperator,
     "running": RunningOperator,
     "stateful_process": StatefulProcessOperator,
     "temporal_join": TemporalJoinOperator,
+    "top_n": TopNOperator,
     f"window {BY_BURSTS}": partial(WindowOperator, way=BY_BURSTS),
     f"window {BY_COUNT}": CountWindowOperator,
     f"window {BY_ELEMENT}": WindowOperator,

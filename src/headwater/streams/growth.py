@@ -8,16 +8,16 @@ from headwater.graph.graph import Graph
 
 
 class StateGrowthWarning(UserWarning):
-    """A step of a job without end keeps every row it gets, so its state grows for as long as the job runs."""
+    """A step of a job without end keeps every row or key it gets, so its state grows for as long as the job runs."""
 
 
 def warn_of_growth(graph: Graph) -> None:
-    """Warn of every step that keeps all its rows; for jobs whose input does not end."""
+    """Warn of every step that forgets nothing; for jobs whose input does not end."""
     for node in graph:
         if node.grows:
             warnings.warn(
-                f"step {graph.uid(node)!r} keeps all rows of its inputs, and they do not end; its state grows for ever; "
-                "give it ttl=..., or silence hw.StateGrowthWarning if there are few rows",
+                f"step {graph.uid(node)!r} keeps {node.grows}, which does not end; its state grows for ever; "
+                "give it ttl=..., or silence hw.StateGrowthWarning if there are few",
                 StateGrowthWarning,
                 stacklevel=4,
             )

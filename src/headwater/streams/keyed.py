@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.data.schema import SchemaLike
 from headwater.functions import OutputTag
-from headwater.graph.nodes import RunningNode
+from headwater.graph.nodes import ReduceNode, RunningNode, TopNNode
 from headwater.graph.nodes.process import process_node
 from headwater.graph.windowed import Windowed
 from headwater.streams.stream import Step, Stream
@@ -35,6 +36,38 @@ class KeyedStream(Stream):
         [Row(k='b', total=2), Row(k='a', total=4)]
         """
         return self._add(RunningNode.of(self._flow, aggregates=aggregates))
+
+    def reduce(self, function: Callable[[Any, Any], Any], *, name: str = "reduce") -> Step:
+        """The rows of a key so far as one row, after each of them: `function(so far, row)` gives a row of the same schema.
+
+        >>> env = Environment("doc", engine="local")
+        >>> rows = env.from_rows([("a", 1), ("b", 2), ("a", 3)], "k string, n long")
+        >>> rows.key_by("k").reduce(lambda so_far, row: {"k": row.k, "n": so_far.n + row.n}).collect()
+        [Row(k='a', n=1), Row(k='b', n=2), Row(k='a', n=4)]
+        """
+        return self._add(ReduceNode.of(self._flow, function=function, name=name))
+
+    def top_n(
+        self,
+        n: int,
+        *,
+        by: str | Sequence[str],
+        descending: bool | Sequence[bool] = True,
+        rank: str = "rank",
+        name: str = "top_n",
+    ) -> Step:
+        """The `n` rows of each key that come first in an order, as a changelog by key and rank.
+
+        >>> env = Environment("doc", engine="local")
+        >>> rows = env.from_rows([("a", 3), ("a", 7), ("a", 5), ("b", 1)], "shop string, price long")
+        >>> top = rows.key_by("shop").top_n(2, by="price").collect()
+        >>> [(row.shop, row.rank, row.price, row.row_kind) for row in top]
+        [('a', 1, 7, '+I'), ('a', 2, 5, '+I'), ('b', 1, 1, '+I')]
+
+        It is SQL's `ROW_NUMBER() OVER (PARTITION BY key ORDER BY by DESC) <= n`. The largest come first unless
+        `descending=False`; rows that are equal in order go by arrival. An epoch tells each rank that has changed, once.
+        """
+        return self._add(TopNNode.of(self._flow, n=n, by=by, descending=descending, rank=rank, name=name))
 
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from headwater.descriptors import MapState
+from headwater.durations import Duration
 from headwater.functions import OutputTag
 from headwater.graph.edges import REBALANCE, Key, KeyPart
-from headwater.graph.nodes import AsChangelogNode, WithRowKindNode
+from headwater.graph.nodes import AsChangelogNode, DeduplicateNode, WithRowKindNode
 from headwater.graph.windowed import Windowed
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
@@ -102,6 +103,19 @@ class Stream(RowSteps, ColumnSteps, Joinable, Ends):
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""
         return WindowedStream(self._env, Windowed(flow=self._flow.together(), assigner=windows))
+
+    def deduplicate(self, by: str | Sequence[str], ttl: Duration | None = None, *, name: str = "deduplicate") -> Step:
+        """The first row of each key, which is a column or several; others of that key are left out.
+
+        With `ttl` a key is forgotten so long after the row that went on: in event time if rows have event time, else in
+        processing time. Without it every key is kept for ever.
+
+        >>> env = Environment("doc", engine="local")
+        >>> rows = env.from_rows([(1, "a"), (2, "b"), (1, "c")], "id long, v string")
+        >>> rows.deduplicate("id", ttl="1 h").collect()
+        [Row(id=1, v='a'), Row(id=2, v='b')]
+        """
+        return self._add(DeduplicateNode.of(self._flow, by=by, ttl=ttl, name=name))
 
     def rebalance(self) -> Stream:
         """Deal the rows out evenly over the subtasks, in turn: what evens out splits or keys of uneven size."""

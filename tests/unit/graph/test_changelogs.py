@@ -69,6 +69,8 @@ REFUSED: dict[str, Callable[[Env, hw.Stream], Any]] = {
     "window join": lambda e, s: e.rows.join(s).where("k").equal_to("k").window(hw.tumbling("1 s")).apply(),
     "temporal_join on the left": lambda e, s: s.temporal_join(e.rows, on="k"),
     "rebalance": lambda e, s: s.rebalance(),
+    "deduplicate": lambda e, s: s.deduplicate("k"),
+    "reduce": lambda e, s: s.key_by("k").reduce(max),
 }
 
 

@@ -34,6 +34,21 @@ def test_a_job_without_end_warns_of_a_step_that_keeps_every_row(log: Path) -> No
     assert caught[0].filename == __file__
 
 
+def distinct(path: Path, ttl: str | None) -> hw.Environment:
+    env = hw.Environment("growth", engine="local", checkpoint_interval="1 ms")
+    orders = env.source(hw.connectors.log(path, "orders"), SCHEMA)
+    orders.deduplicate("k", ttl, name="once").sink(hw.connectors.memory())
+    return env
+
+
+def test_a_job_without_end_warns_of_a_step_that_keeps_every_key(log: Path) -> None:
+    with pytest.warns(hw.StateGrowthWarning, match=r"step 'once' keeps every key of its input.*give it ttl="):
+        distinct(log, None).start().stop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        distinct(log, "1 h").start().stop()
+
+
 @pytest.mark.parametrize(("bounded", "ttl"), [(True, None), (False, "1 h")])
 def test_bounded_input_or_a_ttl_is_nothing_to_warn_of(log: Path, bounded: bool, ttl: str | None) -> None:
     with warnings.catch_warnings():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.graph.nodes.aggregates import RunningNode
+from headwater.graph.nodes.aggregates import ReduceNode, RunningNode
 from headwater.graph.nodes.changelog import AsChangelogNode, NormalizeNode, WithRowKindNode
 from headwater.graph.nodes.columns import MapBatchesNode, SelectNode, WhereNode
 from headwater.graph.nodes.core import Node
@@ -10,6 +10,7 @@ from headwater.graph.nodes.ends import SinkNode, SourceNode
 from headwater.graph.nodes.joins import IntervalJoinNode, JoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.graph.nodes.lookup import LookupJoinNode
 from headwater.graph.nodes.process import BroadcastProcessNode, CoProcessNode, KeyedProcessNode, StatefulProcessNode
+from headwater.graph.nodes.ranks import DeduplicateNode, TopNNode
 from headwater.graph.nodes.rows import FilterNode, FlatMapNode, MapAsyncNode, MapNode, ProcessNode, RowFunctionNode
 from headwater.graph.nodes.windows import WindowInput, WindowJoinNode, WindowNode
 
@@ -17,6 +18,7 @@ __all__ = [
     "AsChangelogNode",
     "BroadcastProcessNode",
     "CoProcessNode",
+    "DeduplicateNode",
     "FilterNode",
     "FlatMapNode",
     "IntervalJoinNode",
@@ -29,6 +31,7 @@ __all__ = [
     "Node",
     "NormalizeNode",
     "ProcessNode",
+    "ReduceNode",
     "RegularJoinNode",
     "RowFunctionNode",
     "RunningNode",
@@ -37,6 +40,7 @@ __all__ = [
     "SourceNode",
     "StatefulProcessNode",
     "TemporalJoinNode",
+    "TopNNode",
     "WhereNode",
     "WindowInput",
     "WindowJoinNode",

@@ -1,8 +1,8 @@
-"""Aggregates over all rows of a key so far."""
+"""Aggregates over all rows of a key so far: built-in ones, and a function of two rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,7 +12,7 @@ from headwater.aggregates import Aggregate, result_fields
 from headwater.aggregates.declared import refuse_taking_back
 from headwater.data.schema import Schema
 from headwater.graph.changelog import APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
-from headwater.graph.checks import check_keyed
+from headwater.graph.checks import check_callable, check_keyed
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, named
@@ -72,3 +72,24 @@ def _told(carried: Changelog, key: Sequence[str]) -> Changelog:
     if carried.is_append_only:
         return APPEND_ONLY
     return Changelog(ChangelogMode.UPSERT, tuple(key), keeps_times=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReduceNode(Node):
+    """The rows of a key so far as one row, after each of them."""
+
+    operation: ClassVar[str] = "reduce"
+    is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
+
+    key: Key
+    function: Callable[[Any, Any], Any]
+
+    @classmethod
+    def of(cls, flow: Flow, *, function: Callable[[Any, Any], Any], name: str = "reduce") -> Self:
+        check_keyed(flow, name)
+        check_callable(function, name)
+        return cls(name=name, inputs=flow.edges, schema=flow.schema, key=flow.key, function=function)
+
+    def kept(self) -> dict[str, Any]:
+        return {"key": self.key.typed(), "rows": self.schema.ddl()}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
 from headwater.data.expressions import compile_select, compile_where
-from headwater.data.schema import Schema, SchemaLike
+from headwater.data.schema import Schema, SchemaLike, quoted
 from headwater.data.types import is_time_type
-from headwater.errors import GraphError
+from headwater.errors import GraphError, SchemaError
 from headwater.graph.changelog import APPEND_OR_RETRACT, Modes
 from headwater.graph.checks import check_callable
 from headwater.graph.flow import Flow
@@ -30,7 +30,8 @@ class SelectNode(Node):
     @classmethod
     def of(cls, flow: Flow, *, expressions: Sequence[str], name: str = "select") -> Self:
         query, schema = compile_select(tuple(expressions), flow.schema, name)
-        keeps_key = "*" in expressions or {*flow.changelog.key} <= {*expressions}
+        kept = {name for name in flow.schema.names if not {"*", name, quoted(name)}.isdisjoint(expressions)}
+        keeps_key = kept.issuperset(flow.changelog.key)
         return cls(
             name=name,
             inputs=flow.edges,
@@ -39,6 +40,43 @@ class SelectNode(Node):
             expressions=tuple(expressions),
             query=query,
         )
+
+    @classmethod
+    def of_columns(cls, flow: Flow, computed: Mapping[Any, Any], *, name: str = "with_column") -> Self:
+        """All columns, and those that are computed: in the place of one of the same name, else behind the others."""
+        for column, expression in computed.items():
+            if not isinstance(column, str) or not isinstance(expression, str):
+                raise GraphError.bad_argument(
+                    name, "takes a name and a SQL expression", (column, expression), "write with_column('n', 'a + b')"
+                )
+        given = {column: f"{expression} as {quoted(column)}" for column, expression in computed.items()}
+        places = {column: quoted(column) for column in flow.schema.names}
+        return cls.of(flow, expressions=list({**places, **given}.values()), name=name)
+
+    @classmethod
+    def of_dropped(cls, flow: Flow, names: Sequence[str], *, name: str = "drop") -> Self:
+        """All columns but some."""
+        for column in names:
+            _check_column(flow, column, name)
+        left = [quoted(column) for column in flow.schema.names if column not in names]
+        if not left or not names:
+            raise GraphError.bad_argument(name, "takes away some columns and leaves some", names, "name those to drop")
+        return cls.of(flow, expressions=left, name=name)
+
+    @classmethod
+    def of_renamed(cls, flow: Flow, names: Any, *, name: str = "rename") -> Self:
+        """All columns, some under other names."""
+        if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
+            raise GraphError.bad_argument(
+                name, "takes a dict of old names and new ones", names, "write rename({'old': 'new'})"
+            )
+        for column in names:
+            _check_column(flow, column, name)
+        shown = [
+            f"{quoted(column)} as {quoted(names[column])}" if column in names else quoted(column)
+            for column in flow.schema.names
+        ]
+        return cls.of(flow, expressions=shown, name=name)
 
     def takes(self, side: int) -> Modes:
         """Upserts only where the columns of their key stay as they are."""
@@ -95,3 +133,8 @@ class MapBatchesNode(Node):
             )
         check_callable(function, name)
         return cls(name=name, inputs=flow.edges, schema=result, function=function, timestamp=timestamp)
+
+
+def _check_column(flow: Flow, column: str, step: str) -> None:
+    if column not in flow.schema.names:
+        raise SchemaError.no_field(column, flow.schema.names, step)

@@ -65,9 +65,9 @@ class Node:
         return False
 
     @property
-    def grows(self) -> bool:
-        """Whether the step keeps every row it gets."""
-        return False
+    def grows(self) -> str | None:
+        """What the step keeps for ever, in words, so that its state grows with its input."""
+        return None
 
     @property
     def asks_outside(self) -> bool:

@@ -155,8 +155,8 @@ class RegularJoinNode(JoinNode):
         return {**super().kept(), "how": self.how}
 
     @property
-    def grows(self) -> bool:
-        return self.ttl_ms is None
+    def grows(self) -> str | None:
+        return "all rows of its inputs" if self.ttl_ms is None else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,6 +26,33 @@ class ColumnSteps(Handle):
         [Row(n=1, twice=2), Row(n=2, twice=4)]
         """
         return self._add(SelectNode.of(self._flow, expressions=expressions))
+
+    def with_column(self, name: str, expression: str) -> Step:
+        """The rows with one more column, computed by a SQL expression; a column of that name is replaced in its place.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([(2, 3)], "n long, price long").with_column("cost", "n * price").collect()
+        [Row(n=2, price=3, cost=6)]
+        """
+        return self._add(SelectNode.of_columns(self._flow, {name: expression}))
+
+    def drop(self, *names: str) -> Step:
+        """The rows without some columns.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([(2, 3, 6)], "n long, price long, cost long").drop("n", "price").collect()
+        [Row(cost=6)]
+        """
+        return self._add(SelectNode.of_dropped(self._flow, names))
+
+    def rename(self, names: Mapping[str, str]) -> Step:
+        """The rows with other names for some columns, given as old names with new ones.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([(2, 3)], "n long, price long").rename({"n": "count"}).collect()
+        [Row(count=2, price=3)]
+        """
+        return self._add(SelectNode.of_renamed(self._flow, names))
 
     def where(self, expression: str) -> Step:
         """The rows for which a SQL expression is true, whole batches at a time."""
