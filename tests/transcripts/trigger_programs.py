@@ -121,6 +121,21 @@ def early(stream: Stream) -> dict[str, Stream]:
     )
 
 
+def timeout(stream: Stream) -> dict[str, Stream]:
+    windows = stream.key_by("k").window(hw.tumbling("100 ms")).allow_lateness("100 ms")
+    three, end = triggers.count(3), triggers.event_time()
+    sessions = stream.key_by("k").window(hw.session("100 ms"))
+    return shown(
+        main=windows.trigger(triggers.timeout(three, "10 ms")).agg(n=hw.sum("n")),
+        by_element=windows.trigger(triggers.timeout(three, "10 ms")).reduce(plus),
+        last=windows.trigger(triggers.timeout(three, "10 ms", reset_on_new_record=True)).agg(n=hw.sum("n")),
+        once=windows.trigger(triggers.timeout(three, "10 ms", clear_on_timeout=False)).agg(n=hw.sum("n")),
+        end=windows.trigger(triggers.timeout(end, "10 ms")).agg(n=hw.sum("n")),
+        purging=windows.trigger(triggers.purging(triggers.timeout(three, "10 ms"))).agg(n=hw.sum("n")),
+        sessions=sessions.trigger(triggers.timeout(end, "10 ms")).agg(n=hw.sum("n")),
+    )
+
+
 # -- evictors -------------------------------------------------------------------------------------------------------
 
 
@@ -229,6 +244,7 @@ PROGRAMS: dict[str, Program] = {
         merging,
         compositions,
         early,
+        timeout,
         evicting,
         dataflow_batch,
         dataflow_watermark,

@@ -17,7 +17,7 @@ from headwater.graph.edges import GLOBAL
 from headwater.graph.flow import Flow
 from headwater.windows.assigners import WindowAssigner
 from headwater.windows.evictors import Evictor
-from headwater.windows.triggers import Trigger, checked
+from headwater.windows.trigger import Trigger, checked
 
 WINDOW_COLUMNS = {"window_start": pa.timestamp("us", "UTC"), "window_end": pa.timestamp("us", "UTC")}
 """The window in a row."""

@@ -13,7 +13,7 @@ from headwater.data.batch import Timestamps
 from headwater.descriptors import ReducingState
 from headwater.durations import Duration
 from headwater.errors import GraphError
-from headwater.windows.triggers import (
+from headwater.windows.trigger import (
     CONTINUE,
     FIRE,
     NO_FIRINGS,
@@ -21,9 +21,9 @@ from headwater.windows.triggers import (
     Trigger,
     TriggerContext,
     TriggerResult,
-    _interval,
     checked,
     count_rows,
+    interval_ms,
 )
 
 
@@ -73,7 +73,7 @@ class RepeatTrigger(_Composed):
     def on_rows(self, timestamps: Timestamps, ctx: TriggerContext) -> Firings:
         part, found, at = self._parts[0], [NO_FIRINGS], 0
         while at < len(timestamps):
-            rows, fired = _until_it_fires(part, timestamps[at:], ctx)
+            rows, fired = until_it_fires(part, timestamps[at:], ctx)
             if len(fired.places) and part.is_done():
                 part.reset()
                 part.rearm(ctx)
@@ -182,7 +182,7 @@ class ThenTrigger(_Composed):
             if part is self._parts[-1]:
                 rows, fired = len(timestamps) - at, part.on_rows(timestamps[at:], ctx)
             else:
-                rows, fired = _until_it_fires(part, timestamps[at:], ctx)
+                rows, fired = until_it_fires(part, timestamps[at:], ctx)
             if len(fired.places):
                 self.turn.add(min((self.turn.get() or 0) + len(fired.places), len(self._parts)))
                 if self._current() is not part:
@@ -287,7 +287,7 @@ class StagedTrigger(Trigger):
             ctx.timers.delete_processing_time(self.next.get())
 
 
-def _until_it_fires(part: Trigger, timestamps: Timestamps, ctx: TriggerContext) -> tuple[int, Firings]:
+def until_it_fires(part: Trigger, timestamps: Timestamps, ctx: TriggerContext) -> tuple[int, Firings]:
     """Give a trigger rows up to the first that can make it fire; how many these were, and what it says of them."""
     at_the_earliest = part.rows_to_fire(ctx)
     rows = len(timestamps) if at_the_earliest is None else min(max(1, at_the_earliest), len(timestamps))
@@ -349,7 +349,7 @@ def _stage(name: str, *, each: bool, every: Duration | None, count: int | None) 
         raise GraphError.bad_argument(name, f"needs one of {choices}", (each, every, count), f"write {name}(...)")
     if count is not None and (type(count) is not int or count <= 0):
         raise GraphError.bad_argument(name, "needs a positive count", count, f"write {name}(count=100)")
-    return None if every is None else _interval(every, name), 1 if each else count
+    return None if every is None else interval_ms(every, name), 1 if each else count
 
 
 def _several(triggers: tuple[Trigger, ...], step: str) -> list[Trigger]:
