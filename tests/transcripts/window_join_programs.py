@@ -89,6 +89,25 @@ def session(left: Stream, right: Stream) -> dict[str, Stream]:
     }
 
 
+def outer(left: Stream, right: Stream) -> dict[str, Stream]:
+    """Every kind, by columns and by element."""
+    outputs: dict[str, Stream] = {}
+    for how in ("left", "right", "full", "semi", "anti"):
+        windows = left.join(right, how=how).where("k").equal_to("k").window(hw.tumbling("10 ms"))
+        windows = windows.allow_lateness("10 ms")
+        name = "main" if how == "left" else how
+        outputs[name] = in_ms(windows.apply().with_uid(f"{name}_by_columns"))
+        outputs[f"{name}_by_element"] = in_ms(windows.trigger(ByElement()).apply().with_uid(f"{name}_by_element"))
+    sessions = left.join(right, how="full").where("k").equal_to("k").window(hw.session("5 ms"))
+    return {**outputs, "sessions": sessions.apply(either, "k string, total long").with_uid("sessions")}
+
+
+def either(left: Any, right: Any) -> tuple[str, int]:
+    """A row of one side or of both."""
+    sides = [row for row in (left, right) if row is not None]
+    return sides[0].k, sum(row.n for row in sides)
+
+
 def count(left: Stream, right: Stream) -> dict[str, Stream]:
     every = joined(left, right).window(hw.global_window()).trigger(hw.triggers.count(2))
     return {
@@ -167,6 +186,7 @@ PROGRAMS: dict[str, Program] = {
         sliding,
         cumulate,
         session,
+        outer,
         count,
         firing,
         processing_time,

@@ -61,6 +61,12 @@ def check_has_watermarks(left: Flow, right: Flow, step: str) -> None:
             )
 
 
+def check_how(how: Any, known: tuple[str, ...], step: str) -> None:
+    """A join is one of the kinds that there are."""
+    if how not in known:
+        raise GraphError.bad_argument(step, f"joins by how={' or '.join(map(repr, known))}", how, "choose one of them")
+
+
 def check_tag(tag: Any, rows: Schema, step: str, what: str) -> None:
     """A side output that takes rows of an input as they are has its schema."""
     if tag is None:

@@ -24,10 +24,14 @@ def join_in_windows(
     schema: SchemaLike | None = None,
     suffix: str = SUFFIX,
 ) -> Flow:
-    """Pairs of rows with a key and a window in common, as `function` makes rows of `schema` of them, or side by side."""
+    """Rows with a key and a window in common, as `function` makes rows of `schema` of them, or side by side."""
     if function is not None:
         value = _given_schema(pair.step, function, schema, "left, right")
-        return _by_element(graph, pair, JoinFunction(function), value, value)
+        if pair.shows_left_alone:
+            raise GraphError.bad_argument(
+                pair.step, f"shows left rows as they are by how={pair.how!r}", function, "write .apply().map(function)"
+            )
+        return _by_element(graph, pair, JoinFunction(function, pair.how), value, value)
     if schema is not None:
         raise GraphError.bad_argument(
             pair.step, "takes a schema together with a function only", schema, "leave it out, or add a function"
@@ -35,8 +39,8 @@ def join_in_windows(
     value, shown, columns = pair_schemas(pair, suffix)
     if WindowJoinNode.can_do(pair):
         return graph.add(WindowJoinNode.of(pair, suffix=suffix))
-    places = tuple(pair.right.schema.names.index(name) for name in columns)
-    return _by_element(graph, pair, JoinFunction(SideBySide(places)), value, shown)
+    side_by_side = SideBySide.of(pair.left.schema, pair.right.schema, columns)
+    return _by_element(graph, pair, JoinFunction(side_by_side, pair.how), value, shown)
 
 
 def group_in_windows(

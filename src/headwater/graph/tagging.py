@@ -5,7 +5,7 @@ This is how windows over both work: they see one stream, and what is computed ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -79,17 +79,26 @@ class Tag:
 
 
 class JoinFunction(ProcessWindowFunction):
-    """Gives something for each pair of rows, left rows first in order; rows whose key has a null have no pair."""
+    """Gives something for each pair of rows, left rows first in order, and for rows without a pair as `how` says.
 
-    def __init__(self, pair: Callable[[Any, Any], Any]) -> None:
-        self._pair = pair
+    Rows whose key has a null have no pair.
+    """
+
+    def __init__(self, pair: Callable[[Any, Any], Any], how: str = "inner") -> None:
+        self._pair, self._how = pair, how
 
     def process(self, elements: list[Any], ctx: WindowContext) -> Emitted:
-        if _has_null(ctx.key):
-            return ()
-        lefts, rights = _apart(elements)
-        found = (self._pair(left, right) for left, right in product(lefts, rights))
+        found = (self._pair(left, right) for left, right in self._met(*_apart(elements), ctx.key))
         return [row for row in found if row is not None]
+
+    def _met(self, lefts: list[Any], rights: list[Any], key: Any) -> Iterable[tuple[Any, Any]]:
+        """What is shown together; None stands for the row that is missing."""
+        if lefts and rights and not _has_null(key):
+            if self._how == "anti":
+                return []
+            return product(lefts, [None] if self._how == "semi" else rights)
+        alone = [(left, None) for left in lefts] if self._how in ("left", "full", "anti") else []
+        return [*alone, *((None, right) for right in rights)] if self._how in ("right", "full") else alone
 
 
 class CoGroupFunction(ProcessWindowFunction):
@@ -104,12 +113,25 @@ class CoGroupFunction(ProcessWindowFunction):
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A pair of rows as one row, with some of the right one's columns."""
+    """A pair of rows as one row, with some of the right one's columns; those of a row that is missing are null."""
 
-    places: tuple[int, ...]
+    left: tuple[int | None, ...]
+    """For each left column, the right one that stands for it where there is no left row: a key shown once."""
+    right: tuple[int, ...]
+    """The right columns that are shown."""
 
-    def __call__(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (*left, *(right[place] for place in self.places))
+    @classmethod
+    def of(cls, left: Schema, right: Schema, shown: tuple[str, ...]) -> SideBySide:
+        """For rows of these schemas, with these of the right columns."""
+        names = right.names
+        hidden = {name: place for place, name in enumerate(names) if name not in shown}
+        return cls(tuple(hidden.get(name) for name in left.names), tuple(map(names.index, shown)))
+
+    def __call__(self, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> tuple[Any, ...]:
+        if left is None:
+            assert right is not None
+            left = tuple(None if place is None else right[place] for place in self.left)
+        return (*left, *(None if right is None else right[place] for place in self.right))
 
 
 def _apart(elements: list[Any]) -> tuple[list[Any], list[Any]]:

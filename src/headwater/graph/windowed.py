@@ -12,7 +12,7 @@ from headwater.descriptors import ReducingState
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import EVENT, OutputTag
-from headwater.graph.checks import check_both_keyed, check_has_watermarks
+from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_how
 from headwater.graph.edges import GLOBAL
 from headwater.graph.flow import Flow
 from headwater.windows.assigners import WindowAssigner
@@ -24,6 +24,8 @@ WINDOW_COLUMNS = {"window_start": pa.timestamp("us", "UTC"), "window_end": pa.ti
 LATE_COLUMNS = {**WINDOW_COLUMNS, "late_by_ms": pa.int64()}
 """What the side output of late rows may show besides their own fields."""
 _LATENESS = "the allowed lateness"
+JOINS = ("inner", "left", "right", "full", "semi", "anti")
+"""The kinds of joins in windows; the last two show left rows alone: those that met some, and those that met none."""
 _MODES = ("accumulating", "discarding", "retracting")
 
 
@@ -153,11 +155,14 @@ class WindowedPair(Windowing):
     right: Flow
     meets: str = "join"
     """What becomes of the rows: 'join' or 'cogroup'."""
+    how: str = "inner"
+    """Which rows a join shows; one of JOINS."""
     late_left: OutputTag | None = None
     late_right: OutputTag | None = None
 
     def __post_init__(self) -> None:
         check_both_keyed(self.left, self.right, self.meets)
+        check_how(self.how, JOINS, self.meets)
         super().__post_init__()
         self._check_late(self.late_left, self.left.schema, "late_left")
         self._check_late(self.late_right, self.right.schema, "late_right")
@@ -166,6 +171,11 @@ class WindowedPair(Windowing):
     def step(self) -> str:
         """The name of the step they become."""
         return f"window_{self.meets}"
+
+    @property
+    def shows_left_alone(self) -> bool:
+        """Whether what is shown is rows of the left, and the right only says which."""
+        return self.how in ("semi", "anti")
 
     @property
     def rows(self) -> Schema:

@@ -72,7 +72,7 @@ class Stream(RowSteps, ColumnSteps, Joinable, Ends):
         self._check_meets(other, "connect")
         return ConnectedStreams(self, other)
 
-    def join(self, other: Stream) -> JoinedStreams:
+    def join(self, other: Stream, *, how: str = "inner") -> JoinedStreams:
         """Pairs of rows of this stream and another that have a key and a window in common.
 
         >>> env = Environment("doc", engine="local")
@@ -82,9 +82,12 @@ class Stream(RowSteps, ColumnSteps, Joinable, Ends):
         >>> pairs = orders.join(visits).where("user").equal_to("user").window(hw.tumbling("1 s"))
         >>> pairs.apply(lambda order, visit: (order.id, visit.page), "id long, page string").collect()
         [Row(id=1, page='/home')]
+
+        `how` is 'inner', 'left', 'right' or 'full', which also show rows that met none in their window, when it fires; or
+        'semi' or 'anti', which show the left rows that met some, or none.
         """
         self._check_meets(other, "join")
-        return JoinedStreams(self, other)
+        return JoinedStreams(self, other, how=how)
 
     def cogroup(self, other: Stream) -> CoGroupedStreams:
         """The rows of this stream and of another by key and window, also where one of them has none.

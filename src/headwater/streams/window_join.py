@@ -25,20 +25,26 @@ class PairedStreams:
     _meets = ""
 
     def __init__(
-        self, left: Stream, right: Stream, left_keyed: Flow | None = None, right_keyed: Flow | None = None
+        self,
+        left: Stream,
+        right: Stream,
+        left_keyed: Flow | None = None,
+        right_keyed: Flow | None = None,
+        *,
+        how: str = "inner",
     ) -> None:
-        self._left, self._right = left, right
+        self._left, self._right, self._how = left, right, how
         self._left_keyed, self._right_keyed = left_keyed, right_keyed
 
     def where(self, *key: KeyPart, type: str | None = None) -> Self:  # noqa: A002
         """The key of the left stream: columns, or a function together with the DDL type of its result."""
         keyed = self._left._flow.keyed(Key.of(self._left.schema, key, type, step="where"))
-        return self.__class__(self._left, self._right, keyed, self._right_keyed)
+        return self.__class__(self._left, self._right, keyed, self._right_keyed, how=self._how)
 
     def equal_to(self, *key: KeyPart, type: str | None = None) -> Self:  # noqa: A002
         """The key of the right stream, of the same type as the left one's."""
         keyed = self._right._flow.keyed(Key.of(self._right.schema, key, type, step="equal_to"))
-        return self.__class__(self._left, self._right, self._left_keyed, keyed)
+        return self.__class__(self._left, self._right, self._left_keyed, keyed, how=self._how)
 
     def apply(self, *arguments: Any, **settings: Any) -> NoReturn:
         """Comes after `window`."""
@@ -47,7 +53,7 @@ class PairedStreams:
     def _windowed(self, windows: WindowAssigner) -> WindowedPair:
         """Both streams by their keys, which must fit, in windows."""
         left, right = self._given(self._left_keyed, "where"), self._given(self._right_keyed, "equal_to")
-        return WindowedPair(left=left, right=right, assigner=windows, meets=self._meets)
+        return WindowedPair(left=left, right=right, assigner=windows, meets=self._meets, how=self._how)
 
     def _given(self, keyed: Flow | None, call: str) -> Flow:
         if keyed is None:
@@ -105,7 +111,8 @@ class WindowedJoin(WindowedPairStream):
         """For each pair of rows with a key and a window in common, the row that `function(left, right)` gives, if any.
 
         Without a function: the columns of both, and window_start and window_end where windows have them. Key columns of
-        the same name are there once; another right column whose name is taken gets the suffix.
+        the same name are there once; another right column whose name is taken gets the suffix. In an outer join the row
+        that is missing is None, or null in its columns. Semi and anti joins show left rows, and take no function.
         """
         graph = self._env.graph
         return self._step(join_in_windows(graph, self._windows, function=function, schema=schema, suffix=suffix))

@@ -14,9 +14,11 @@ from tests.parts.examples import examples
 from tests.unit.operators.test_window_operators import Player, entries, operators
 
 import headwater as hw
+from headwater.graph.windowed import JOINS
 from headwater.operators.join import run
 from headwater.operators.join import window as window_join
-from headwater.operators.join.window import WindowJoinOperator, pairs
+from headwater.operators.join.matching import NONE, pairs
+from headwater.operators.join.window import WindowJoinOperator
 from headwater.operators.window.operator import WindowOperator
 from headwater.streams.stream import Stream
 from headwater.testing import Harness
@@ -38,9 +40,9 @@ class ByElement(EventTimeTrigger):
     """The default trigger under another name, which the join by columns does not know."""
 
 
-def joined(windows: hw.WindowAssigner, lateness: int = 0, *, by_element: bool = False) -> Any:
+def joined(windows: hw.WindowAssigner, lateness: int = 0, *, by_element: bool = False, how: str = "inner") -> Any:
     def build(left: Stream, right: Stream) -> Stream:
-        handle = left.join(right).where("k").equal_to("k").window(windows).allow_lateness(f"{lateness} ms")
+        handle = left.join(right, how=how).where("k").equal_to("k").window(windows).allow_lateness(f"{lateness} ms")
         handle = handle.late_left(LATE_LEFT).late_right(LATE_RIGHT)
         return (handle.trigger(ByElement()) if by_element else handle).apply()
 
@@ -50,20 +52,20 @@ def joined(windows: hw.WindowAssigner, lateness: int = 0, *, by_element: bool = 
 class Naive:
     """The same join, written to be read."""
 
-    def __init__(self, windows: hw.WindowAssigner, lateness: int) -> None:
-        self._windows, self._lateness = windows, lateness
+    def __init__(self, windows: hw.WindowAssigner, lateness: int, how: str = "inner") -> None:
+        self._windows, self._lateness, self._how = windows, lateness, how
         self._watermarks = {"left": -(10**6), "right": -(10**6)}
-        self._rows: dict[tuple[str, hw.Window], dict[str, list[int]]] = {}
+        self._rows: dict[tuple[str | None, hw.Window], dict[str, list[int]]] = {}
 
     def push(self, side: str, key: str | None, n: int, at: int) -> list[Counter[Any]]:
         now, out = min(self._watermarks.values()), Counter[Any]()
         open_windows = [w for w in self._windows.assign(None, at) if w.last + self._lateness > now]
         late = Counter([(key, n, at)]) if not open_windows and at + self._lateness <= now else Counter[Any]()
-        for window in open_windows if key is not None else ():
+        for window in open_windows:
             rows = self._rows.setdefault((key, window), {"left": [], "right": []})
             rows[side].append(n)
             if window.last <= now:
-                out += self._pairs(key, window)
+                out += self._shown(key, window)
         return [out, late if side == "left" else Counter(), late if side == "right" else Counter()]
 
     def watermark(self, side: str, at: int) -> list[Counter[Any]]:
@@ -72,14 +74,23 @@ class Naive:
         now, out = min(self._watermarks.values()), Counter[Any]()
         for key, window in list(self._rows):
             if before < window.last <= now:
-                out += self._pairs(key, window)
+                out += self._shown(key, window)
             if window.last + self._lateness <= now:
                 del self._rows[key, window]
         return [out, Counter(), Counter()]
 
-    def _pairs(self, key: str, window: hw.Window) -> Counter[Any]:
-        rows = self._rows[key, window]
-        return Counter((key, n, m, *window, window.last) for n, m in product(rows["left"], rows["right"]))
+    def _shown(self, key: str | None, window: hw.Window) -> Counter[Any]:
+        lefts, rights = self._rows[key, window].values()
+        meets = key is not None and lefts and rights
+        shown: list[tuple[int | None, ...]] = []
+        if self._how in ("semi", "anti"):
+            shown += [(n,) for n in lefts if bool(meets) == (self._how == "semi")]
+        elif meets:
+            shown += product(lefts, rights)
+        else:
+            shown += [(n, None) for n in lefts if self._how in ("left", "full")]
+            shown += [(None, m) for m in rights if self._how in ("right", "full")]
+        return Counter((key, *values, *window, window.last) for values in shown)
 
 
 def play(harness: Harness, action: tuple[Any, ...]) -> list[Counter[Any]]:
@@ -89,8 +100,7 @@ def play(harness: Harness, action: tuple[Any, ...]) -> list[Counter[Any]]:
     else:
         harness.push(action[2:4], at=action[4], to=action[1])
     found = Counter(
-        (row.k, row.n, row.n_right, millis(row.window_start), millis(row.window_end), row.timestamp)
-        for row in harness.take()
+        (*row[:-2], millis(row.window_start), millis(row.window_end), row.timestamp) for row in harness.take()
     )
     return [found, *(Counter((*row, row.timestamp) for row in harness.take(tag)) for tag in (LATE_LEFT, LATE_RIGHT))]
 
@@ -114,14 +124,14 @@ END = [("watermark", "left", 200), ("watermark", "right", 200)]
 
 @pytest.mark.parametrize("windows", WINDOWS)
 @examples(60)
-@given(script=actions, lateness=st.sampled_from([0, 3, 10, 25]))
-def test_joins_by_columns_and_by_element_give_the_pairs_there_are(
-    windows: str, script: list[Any], lateness: int
+@given(script=actions, lateness=st.sampled_from([0, 3, 10, 25]), how=st.sampled_from(["inner", *JOINS]))
+def test_joins_by_columns_and_by_element_give_the_rows_there_are(
+    windows: str, script: list[Any], lateness: int, how: str
 ) -> None:
     assigner = WINDOWS[windows]
-    naive = Naive(assigner, lateness)
-    by_columns = Harness(joined(assigner, lateness), INPUTS)
-    by_element = Harness(joined(assigner, lateness, by_element=True), INPUTS)
+    naive = Naive(assigner, lateness, how)
+    by_columns = Harness(joined(assigner, lateness, how=how), INPUTS)
+    by_element = Harness(joined(assigner, lateness, by_element=True, how=how), INPUTS)
     assert [type(o) for o in operators(by_columns) + operators(by_element)] == [WindowJoinOperator, WindowOperator]
     for action in [*script, *END]:
         kind, *arguments = action
@@ -133,12 +143,14 @@ def test_joins_by_columns_and_by_element_give_the_pairs_there_are(
 
 @examples(60)
 @given(
-    rows=st.lists(st.tuples(sides, keys, st.integers(-9, 9), st.integers(0, 60)), max_size=40), size=st.integers(1, 40)
+    rows=st.lists(st.tuples(sides, keys, st.integers(-9, 9), st.integers(0, 60)), max_size=40),
+    size=st.integers(1, 40),
+    how=st.sampled_from(["inner", *JOINS]),
 )
-def test_pairs_do_not_depend_on_epochs(rows: list[Any], size: int) -> None:
+def test_results_do_not_depend_on_epochs(rows: list[Any], size: int, how: str) -> None:
     found = []
     for by in (1, size):
-        harness = Harness(joined(WINDOWS["sliding"]), INPUTS, parallelism=2)
+        harness = Harness(joined(WINDOWS["sliding"], how=how), INPUTS, parallelism=2)
         for at in range(0, len(rows), by):
             for side in INPUTS:
                 part = [row for row in rows[at : at + by] if row[0] == side]
@@ -175,6 +187,30 @@ def test_sessions_are_of_both_sides_together(rows: list[Any]) -> None:
     assert entries(harness) == {}
 
 
+@examples(40)
+@given(
+    rows=st.lists(st.tuples(sides, keys, st.integers(-9, 9), st.integers(0, 60)), max_size=30),
+    cut=st.integers(0, 30),
+    how=st.sampled_from(JOINS),
+    to=st.sampled_from([1, 3]),
+)
+def test_results_are_the_same_after_the_number_of_subtasks_changed(
+    rows: list[Any], cut: int, how: str, to: int
+) -> None:
+    build = joined(WINDOWS["sliding"], 10, how=how)
+    found = []
+    for parallelism in (2, to):
+        harness = Harness(build, INPUTS, parallelism=2)
+        for number, (side, key, n, at) in enumerate(rows):
+            if number == cut:
+                harness.watermark(20)
+                harness = Harness.restore(build, INPUTS, harness.snapshot(), parallelism=parallelism)
+            harness.push((key, n), at=at, to=side)
+        harness.end()
+        found.append(Counter(map(tuple, harness.take())))
+    assert found[0] == found[1]
+
+
 # -- parts ----------------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +224,20 @@ def test_pairs_are_left_rows_first_in_order(size: int, left: list[int], right: l
     assert all(len(lefts) <= max(size, len(right)) for lefts, _ in parts)
     found = [pair for lefts, rights in parts for pair in zip(lefts.tolist(), rights.tolist(), strict=True)]
     assert found == [(a, b) for a, b in product(range(len(left)), range(len(right))) if left[a] == right[b]]
+
+
+@examples(100)
+@given(left=st.lists(st.integers(0, 4), max_size=12), right=st.lists(st.integers(0, 4), max_size=12))
+def test_left_rows_without_a_match_stand_where_their_matches_would(left: list[int], right: list[int]) -> None:
+    found = [
+        pair
+        for lefts, rights in pairs(np.array(left, np.int64), np.array(right, np.int64), 5, shows_alone=True)
+        for pair in zip(lefts.tolist(), rights.tolist(), strict=True)
+    ]
+    expected = []
+    for a, code in enumerate(left):
+        expected += [(a, b) for b, other in enumerate(right) if other == code] or [(a, NONE)]
+    assert found == expected
 
 
 def test_a_key_with_half_of_all_rows_comes_out_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,11 +258,16 @@ def test_a_key_with_half_of_all_rows_comes_out_in_parts(monkeypatch: pytest.Monk
 
 
 @examples(40)
-@given(script=actions, again=st.lists(st.booleans(), min_size=32, max_size=32), place=st.integers(1, 31))
+@given(
+    script=actions,
+    again=st.lists(st.booleans(), min_size=32, max_size=32),
+    place=st.integers(1, 31),
+    how=st.sampled_from(["inner", *JOINS]),
+)
 def test_state_that_was_rebuilt_or_restored_goes_on_with_the_same_bytes(
-    script: list[Any], again: list[bool], place: int
+    script: list[Any], again: list[bool], place: int, how: str
 ) -> None:
-    build = joined(WINDOWS["cumulating"], 10)
+    build = joined(WINDOWS["cumulating"], 10, how=how)
     live, rebuilt, restored = (Player(build, INPUTS) for _ in range(3))
     for number, (action, is_rebuilt) in enumerate(zip([*script, *END], again, strict=False)):
         if is_rebuilt:

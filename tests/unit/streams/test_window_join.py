@@ -83,6 +83,39 @@ def test_columns_of_both_are_there_under_their_own_names(left: Stream, right: St
         left.join(right.select("k", "n as window_end")).where("k").equal_to("k").window(TENS).apply()
 
 
+def test_a_side_that_may_be_missing_can_be_null() -> None:
+    env = hw.Environment("test", engine="local")
+    left = env.from_rows([], "k string not null, n long not null", name="left")
+    right = env.from_rows([], "k string not null, m long not null", name="right")
+
+    def shown(how: str, windows: hw.WindowAssigner = TENS) -> dict[str, bool]:
+        pair = left.join(right, how=how).where("k").equal_to("k").window(windows)
+        return {field.name: field.nullable for field in pair.apply().schema.arrow}
+
+    for windows in (TENS, hw.session("10 ms")):
+        assert shown("inner", windows) == {**dict.fromkeys("knm", False), "window_start": True, "window_end": True}
+        assert [shown("left", windows)[name] for name in "knm"] == [False, False, True]
+        assert [shown("right", windows)[name] for name in "knm"] == [True, True, False]
+        assert [shown("full", windows)[name] for name in "knm"] == [True, True, True]
+        assert list(shown("semi", windows)) == list(shown("anti", windows)) == ["k", "n", "window_start", "window_end"]
+
+
+def test_a_join_is_of_a_known_kind_and_shows_left_rows_without_a_function(left: Stream, right: Stream) -> None:
+    with pytest.raises(hw.GraphError, match=r"'join' joins by how='inner' or .*'anti'; got 'outer'; choose one"):
+        left.join(right, how="outer").where("k").equal_to("k").window(TENS)
+    for how in ("semi", "anti"):
+        windows = left.join(right, how=how).where("k").equal_to("k").window(TENS)
+        with pytest.raises(hw.GraphError, match=rf"'window_join' shows left rows as they are by how='{how}'.*\.map"):
+            windows.apply(lambda a, b: a, "k string")
+
+
+def test_a_changelog_is_refused(env: hw.Environment, left: Stream) -> None:
+    changes = env.from_rows([], "k string, n long, row_kind string", name="changes").as_changelog()
+    for how in ("inner", "left", "anti"):
+        with pytest.raises(hw.GraphError, match=r"'window_join'.*retract"):
+            left.join(changes, how=how).where("k").equal_to("k").window(TENS).apply()
+
+
 def test_settings_of_windows_are_checked(left: Stream, right: Stream) -> None:
     windows = left.join(right).where("k").equal_to("k").window(TENS)
     with pytest.raises(

@@ -13,7 +13,7 @@ from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.graph.changelog import ANY, APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
-from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_tag
+from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_how, check_tag
 from headwater.graph.connected import pair_edges
 from headwater.graph.edges import LEFT, Key
 from headwater.graph.flow import Flow
@@ -131,7 +131,7 @@ class RegularJoinNode(JoinNode):
         name: str = "join_regular",
     ) -> Self:
         check_both_keyed(left, right, name)
-        _check_how(how, ("inner", "left", "right", "full"), name)
+        check_how(how, ("inner", "left", "right", "full"), name)
         ttl_ms = None if ttl is None else duration_ms(ttl, what=f"ttl of {name}")
         if ttl_ms == 0:
             raise GraphError.bad_argument(
@@ -142,7 +142,7 @@ class RegularJoinNode(JoinNode):
         changes = [not flow.changelog.is_append_only for flow in (left, right)]
         schema, shown = side_by_side(left, right, suffix, name)
         return cls(
-            schema=_padded(schema, len(left.schema.names), how),
+            schema=padded(schema, len(left.schema.names), how),
             changelog=_CHANGES if any(changes) or how != "inner" else APPEND_ONLY,
             how=how,
             ttl_ms=ttl_ms,
@@ -181,7 +181,7 @@ class TemporalJoinNode(JoinNode):
     ) -> Self:
         check_both_keyed(rows, versions, name)
         check_has_watermarks(rows, versions, name)
-        _check_how(how, ("inner", "left"), name)
+        check_how(how, ("inner", "left"), name)
         check_tag(late, rows.schema, name, "late")
         _check_no_kinds(versions, name)
         if versions.changelog.key and {*versions.changelog.key} != {*versions.key.columns}:
@@ -193,7 +193,7 @@ class TemporalJoinNode(JoinNode):
             )
         schema, shown = side_by_side(rows, versions, suffix, name)
         settings = join_settings(rows, versions, name=name, shown=shown)
-        return cls(schema=_padded(schema, len(rows.schema.names), how), how=how, late=late, **settings)
+        return cls(schema=padded(schema, len(rows.schema.names), how), how=how, late=late, **settings)
 
     def takes(self, side: int) -> Modes:
         """Versions may change."""
@@ -247,17 +247,12 @@ def _bounds(between: Any, step: str) -> tuple[int, int]:
     return lower, upper
 
 
-def _padded(schema: Schema, left_columns: int, how: str) -> Schema:
+def padded(schema: Schema, left_columns: int, how: str) -> Schema:
     """The columns of both sides; those of a side that a row may lack can be null."""
     lacks_left, lacks_right = how in ("right", "full"), how in ("left", "full")
     may_lack = [lacks_left] * left_columns + [lacks_right] * (len(schema.names) - left_columns)
     fields = [field.with_nullable(field.nullable or lacks) for field, lacks in zip(schema.arrow, may_lack, strict=True)]
     return Schema(pa.schema(fields))
-
-
-def _check_how(how: str, known: tuple[str, ...], step: str) -> None:
-    if how not in known:
-        raise GraphError.bad_argument(step, f"joins by how={' or '.join(map(repr, known))}", how, "choose one of them")
 
 
 def _check_no_kinds(flow: Flow, step: str) -> None:

@@ -18,7 +18,7 @@ from headwater.graph.changelog import APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Ch
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, declared, named
-from headwater.graph.nodes.joins import SUFFIX, JoinNode, join_settings, side_by_side
+from headwater.graph.nodes.joins import SUFFIX, JoinNode, join_settings, padded, side_by_side
 from headwater.graph.windowed import Panes, Windowed, WindowedPair
 from headwater.windows.assigners import CountWindows, SlicedAssigner, WindowAssigner, assigns_as
 from headwater.windows.evictors import Evictor
@@ -233,11 +233,12 @@ class WindowNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowJoinNode(JoinNode):
-    """Pairs of rows that have a window in common."""
+    """Rows that have a window in common: pairs, and where `how` asks for them, rows that met none."""
 
     operation: ClassVar[str] = "window_join"
     waits_by_side: ClassVar[bool] = False  # as in Flink, where it is a window over the union of both
 
+    how: str
     assigner: SlicedAssigner
     lateness_ms: int
     late_left: OutputTag | None
@@ -257,6 +258,7 @@ class WindowJoinNode(JoinNode):
         pair.check_watermarks()
         return cls(
             schema=shown,
+            how=pair.how,
             assigner=assigner,
             lateness_ms=pair.lateness_ms,
             late_left=pair.late_left,
@@ -271,7 +273,8 @@ class WindowJoinNode(JoinNode):
         return is_plain and assigns_as(pair.assigner, SlicedAssigner) and pair.assigner.has_few_slices
 
     def kept(self) -> dict[str, Any]:
-        return {**super().kept(), "windows": self.assigner.describe()}
+        words = {**super().kept(), "windows": self.assigner.describe()}
+        return words if self.how == "inner" else {**words, "how": self.how}
 
 
 def window_inputs(pair: WindowedPair) -> tuple[WindowInput, WindowInput]:
@@ -284,8 +287,12 @@ def window_inputs(pair: WindowedPair) -> tuple[WindowInput, WindowInput]:
 
 
 def pair_schemas(pair: WindowedPair, suffix: str) -> tuple[Schema, Schema, tuple[str, ...]]:
-    """The columns of both sides; these and the window; and which of the right ones they are."""
-    value, columns = side_by_side(pair.left, pair.right, suffix, pair.step)
+    """The columns of both sides, or the left ones; these and the window; and which of the right ones are among them."""
+    value = pair.left.schema
+    columns: tuple[str, ...] = ()
+    if not pair.shows_left_alone:
+        both, columns = side_by_side(pair.left, pair.right, suffix, pair.step)
+        value = padded(both, len(pair.left.schema.names), pair.how)
     taken = [field.name for field in pair.fields if field.name in value.names]
     if taken:
         raise GraphError.bad_argument(

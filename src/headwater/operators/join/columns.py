@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,3 +29,9 @@ class PairColumns:
     def _left_column(self, name: str, left: pa.Table, right: pa.Table) -> pa.ChunkedArray:
         column = left.column(name)
         return pc.coalesce(column, right.column(name)) if name in self._from_either else column
+
+
+def taken(rows: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows at these places; where a place is negative, one of nulls."""
+    is_missing = places < 0
+    return rows.take(pa.array(places, mask=is_missing) if is_missing.any() else pa.array(places))

@@ -19,8 +19,9 @@ from headwater.data.rows import Row
 from headwater.graph.nodes import WindowInput, WindowJoinNode
 from headwater.operators.contract import Emit, StatefulOperator, StepTime, TwoInputs
 from headwater.operators.grouping import Codes, Columns, among, group, stacked
-from headwater.operators.join.keys import key_columns, key_names, keyed_rows, stored_schema
-from headwater.operators.join.run import chunks, expand
+from headwater.operators.join.columns import PairColumns, taken
+from headwater.operators.join.keys import can_meet, key_columns, key_names, keyed_rows, stored_schema, with_key_column
+from headwater.operators.join.matching import NONE, matches
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
@@ -50,8 +51,18 @@ class WindowJoinOperator(StatefulOperator):
         self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
         left_rows = WindowInput(node.left_schema, node.key, node.lateness_ms, node.late_left)
         right_rows = WindowInput(node.right_schema, node.right_key, node.lateness_ms, node.late_right)
-        self._left = JoinSide(left_rows, self._schedule, step)
-        self._right = JoinSide(right_rows, self._schedule, step)
+        how = node.how
+        self._shows_left_alone, self._shows_right_alone = how in ("left", "full", "anti"), how in ("right", "full")
+        self._left = JoinSide(left_rows, self._schedule, step, keeps_all=self._shows_left_alone)
+        self._right = JoinSide(
+            right_rows,
+            self._schedule,
+            step,
+            keeps_all=self._shows_right_alone,
+            is_asked_only=how in ("semi", "anti"),
+        )
+        self._columns = PairColumns(node, left_may_lack=self._shows_right_alone)
+        self._of_right = node.right_schema.names if self._shows_right_alone else list(node.right_columns)
 
     def reset(self) -> None:
         self._left.slices.clear_all()
@@ -91,7 +102,9 @@ class WindowJoinOperator(StatefulOperator):
         ready: list[_Firing] = []
         rows = 0
         for firing in firings:
-            if len(firing.left) and len(firing.right):
+            has_left, has_right = len(firing.left) > 0, len(firing.right) > 0
+            shows_alone = (has_left and self._shows_left_alone) or (has_right and self._shows_right_alone)
+            if (has_left and has_right) or shows_alone:
                 ready.append(firing)
                 rows += len(firing.left) + len(firing.right)
             if rows >= _MATCHED_ROWS:
@@ -109,12 +122,14 @@ class WindowJoinOperator(StatefulOperator):
         keys = stacked([self._left.keys(left), self._right.keys(right)])
         groups = group(keys, len(left) + len(right), np.concatenate([of_left, of_right]))
         codes = groups.codes[: len(left)], groups.codes[len(left) :]
+        for number, (side, rows) in enumerate(((self._left, left), (self._right, right))):
+            side.set_apart(codes[number], rows, len(groups) + number)
         edges = np.array([firing.window for firing in firings], np.int64)
-        left, right = left.select(self._node.left_schema.names), right.select(list(self._node.right_columns))
-        for lefts, rights in pairs(*codes, len(groups)):
-            windows = edges[of_left[lefts]]
+        left, right = left.select(self._node.left_schema.names), right.select(self._of_right)
+        for lefts, rights in matches(self._node.how, *codes, len(groups) + 2):
+            windows = edges[of_left[lefts] if lefts[0] != NONE else of_right[rights]]
             moments = [pa.array(edge * 1000).view(pa.timestamp("us", "UTC")) for edge in windows.T]
-            columns = [*left.take(pa.array(lefts)).columns, *right.take(pa.array(rights)).columns, *moments]
+            columns = [*self._columns.of(taken(left, lefts), taken(right, rights)), *moments]
             emit(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), windows[:, 1] - 1))
 
     # -- state ------------------------------------------------------------------------------------------------------
@@ -138,15 +153,30 @@ class WindowJoinOperator(StatefulOperator):
 class JoinSide:
     """The rows of one input by slice."""
 
-    def __init__(self, rows: WindowInput, schedule: SliceSchedule, step: str) -> None:
-        self._input, self._schedule, self._step = rows, schedule, step
-        self._schema, self._key_names = stored_schema(rows.input_schema.arrow, rows.key), key_names(rows.key)
+    def __init__(
+        self,
+        rows: WindowInput,
+        schedule: SliceSchedule,
+        step: str,
+        *,
+        keeps_all: bool = False,
+        is_asked_only: bool = False,
+    ) -> None:
+        """Rows with a null in their key are kept if it `keeps_all`; nothing but keys if it is only asked whether it has one."""
+        self._input, self._schedule, self._step, self._keeps_all = rows, schedule, step, keeps_all
+        shown = [field for field in rows.input_schema.arrow if not is_asked_only or field.name in rows.key.columns]
+        self._schema, self._key_names = stored_schema(pa.schema(shown), rows.key), key_names(rows.key)
         self.slices = SliceTable(self._schema, self._key_names, _one_table, schedule.expect)
         self.late = LateRows(rows, step)
 
     def keys(self, rows: pa.Table) -> Columns:
         """The columns of rows that make their key."""
         return key_columns(rows, self._key_names)
+
+    def set_apart(self, codes: Codes, rows: pa.Table, code: int) -> None:
+        """Give rows that can meet none a code of their own, where there are such."""
+        if self._keeps_all:
+            codes[~can_meet(rows, self._key_names)] = code
 
     def rows(self, starts: Iterable[int], keys: list[Columns] | None) -> pa.Table:
         """The rows of slices; those of some keys only, if given."""
@@ -155,38 +185,28 @@ class JoinSide:
         return found if keys is None else found.filter(pa.array(among(self.keys(found), keys)))
 
     def add(self, batch: Batch, assigner: SlicedAssigner, watermark_ms: int) -> list[tuple[int, pa.Table]]:
-        """Keep the rows that are not late and have a key without nulls; gives them by slice."""
+        """Keep the rows that are not late, and unless it keeps all, have a key without nulls; gives them by slice."""
         starts = self._schedule.starts(batch.timestamps, self._step)
         is_open = self._schedule.are_open(starts, watermark_ms)
         if not is_open.all():
             self.late.add_rows(batch, ~is_open, assigner, watermark_ms)
             batch = batch.take(np.flatnonzero(is_open))
-        added = list(self._by_slice(keyed_rows(batch, self._input.key)))
+        rows = with_key_column(batch, self._input.key) if self._keeps_all else keyed_rows(batch, self._input.key)
+        added = list(self._by_slice(rows))
         for start, rows in added:
             self.slices.add(start, rows)
         return added
 
     def _by_slice(self, batch: Batch) -> Iterator[tuple[int, pa.Table]]:
         found, codes = np.unique(self._schedule.starts(batch.timestamps, self._step), return_inverse=True)
-        table = pa.Table.from_arrays(batch.table.columns, schema=self._schema).combine_chunks()
+        columns = batch.table.select(self._schema.names).columns
+        table = pa.Table.from_arrays(columns, schema=self._schema).combine_chunks()
         if len(found) > 1:
             table = table.take(pa.array(np.argsort(codes, kind="stable")))
         end = 0
         for start, rows in zip(found.tolist(), np.bincount(codes).tolist(), strict=True):
             begin, end = end, end + rows
             yield start, table.slice(begin, rows)
-
-
-def pairs(left: Codes, right: Codes, groups: int) -> Iterator[tuple[Codes, Codes]]:
-    """The places of left and right rows that have a code in common, left rows first in order; a part at a time."""
-    order = np.argsort(right, kind="stable")
-    counts = np.bincount(right, minlength=groups)
-    begin = (np.cumsum(counts) - counts)[left]
-    end = begin + counts[left]
-    for first, last in chunks(end - begin):
-        lefts, places = expand(begin[first:last], end[first:last])
-        if len(lefts):
-            yield lefts + first, order[places]
 
 
 def _one_table(tables: list[pa.Table]) -> pa.Table:
