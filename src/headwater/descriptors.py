@@ -2,13 +2,16 @@
 
 A declaration is a class attribute of a function. When a job opens the function, the runtime puts a handle with the same
 methods in its place on the instance; before that, using it is an error.
+
+What values are in Python is known to type checkers where the DDL type is a common one, `int` for "long"; else it is Any.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Generic, NoReturn, TypeVar, overload
 
 import pyarrow as pa
 
@@ -16,6 +19,13 @@ from headwater.data.rows import converter
 from headwater.data.schema import parse_type
 from headwater.errors import GraphError, StateError
 from headwater.functions import AggregateFunction
+from headwater.words import BooleanType, FloatType, IntType, StringType, TimestampType
+
+K = TypeVar("K")
+T = TypeVar("T")
+D = TypeVar("D")
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 
 class StateDeclaration:
@@ -43,7 +53,7 @@ class StateDeclaration:
         raise StateError.not_open(self.name)
 
 
-class ValueState(StateDeclaration):
+class ValueState(StateDeclaration, Generic[T]):
     """One value per key.
 
     `ValueState("double", default=0.0)` is named after its attribute, `ValueState("total", "double")` names itself.
@@ -51,17 +61,42 @@ class ValueState(StateDeclaration):
 
     kind = "value"
 
+    @overload
+    def __init__(self: ValueState[int], ddl: IntType, /, *, default: int, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[float], ddl: FloatType, /, *, default: float, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[str], ddl: StringType, /, *, default: str, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[bool], ddl: BooleanType, /, *, default: bool, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(
+        self: ValueState[datetime], ddl: TimestampType, /, *, default: datetime, name: str | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(self: ValueState[int | None], ddl: IntType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[float | None], ddl: FloatType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[str | None], ddl: StringType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[bool | None], ddl: BooleanType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[datetime | None], ddl: TimestampType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ValueState[Any], *name_and_type: str, default: Any = ..., name: str | None = ...) -> None: ...
+
     def __init__(self, *name_and_type: str, default: Any = None, name: str | None = None) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
         super().__init__(name)
         self.type = parse_type(ddl)
         self.default = default if default is None else self._checked(default)
 
-    def get(self) -> Any:
+    def get(self) -> T:
         """The current key's value, or the default."""
         self._not_open()
 
-    def set(self, value: Any) -> None:
+    def set(self, value: T | None) -> None:
         """Keep `value` for the current key; None removes it."""
         self._not_open()
 
@@ -75,29 +110,42 @@ class ValueState(StateDeclaration):
             raise StateError.bad_default(self.name, default, self.type, str(error)) from None
 
 
-class ListState(StateDeclaration):
+class ListState(StateDeclaration, Generic[T]):
     """A list per key; appending costs what is appended."""
 
     kind = "list"
+
+    @overload
+    def __init__(self: ListState[int], ddl: IntType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ListState[float], ddl: FloatType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ListState[str], ddl: StringType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ListState[bool], ddl: BooleanType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ListState[datetime], ddl: TimestampType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: ListState[Any], *name_and_type: str, name: str | None = ...) -> None: ...
 
     def __init__(self, *name_and_type: str, name: str | None = None) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
         super().__init__(name)
         self.type = parse_type(ddl)
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[T]:
         """A copy of the current key's list."""
         self._not_open()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: T) -> None:
         """Append one value."""
         self._not_open()
 
-    def add_all(self, values: Iterable[Any]) -> None:
+    def add_all(self, values: Iterable[T]) -> None:
         """Append all values, in order."""
         self._not_open()
 
-    def update(self, values: Iterable[Any]) -> None:
+    def update(self, values: Iterable[T]) -> None:
         """Replace the list."""
         self._not_open()
 
@@ -105,12 +153,12 @@ class ListState(StateDeclaration):
         return [("index", pa.int64()), ("value", self.type)]
 
 
-class OperatorListState(ListState):
+class OperatorListState(ListState[T]):
     """A list per subtask, in a `ProcessFunction`. At another parallelism all elements are dealt out evenly."""
 
     kind = "operator_list"
 
-    def get(self) -> list[Any]:
+    def get(self) -> list[T]:
         """A copy of the list."""
         self._not_open()
 
@@ -119,51 +167,75 @@ class OperatorListState(ListState):
         self._not_open()
 
 
-class UnionListState(OperatorListState):
+class UnionListState(OperatorListState[T]):
     """A list per subtask, in a `ProcessFunction`. At another parallelism every subtask gets the elements of all."""
 
     kind = "union_list"
 
 
-class MapState(StateDeclaration):
+class MapState(StateDeclaration, Generic[K, T]):
     """A dictionary per key; changing an entry costs that entry. Iterates in the order of insertion."""
 
     kind = "map"
+
+    @overload
+    def __init__(self: MapState[int, int], key: IntType, value: IntType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: MapState[int, float], key: IntType, value: FloatType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: MapState[int, str], key: IntType, value: StringType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(self: MapState[str, int], key: StringType, value: IntType, /, *, name: str | None = ...) -> None: ...
+    @overload
+    def __init__(
+        self: MapState[str, float], key: StringType, value: FloatType, /, *, name: str | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: MapState[str, str], key: StringType, value: StringType, /, *, name: str | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(self: MapState[Any, Any], *name_and_types: str, name: str | None = ...) -> None: ...
 
     def __init__(self, *name_and_types: str, name: str | None = None) -> None:
         name, (key_ddl, value_ddl) = _name_and_types(self.kind, name, name_and_types, 2)
         super().__init__(name)
         self.key_type, self.value_type = parse_type(key_ddl), parse_type(value_ddl)
 
-    def get(self, entry: Any, default: Any = None) -> Any:
+    @overload
+    def get(self, entry: K) -> T | None: ...
+    @overload
+    def get(self, entry: K, default: D) -> T | D: ...
+
+    def get(self, entry: K, default: Any = None) -> Any:
         """The value of one entry, or the default."""
         self._not_open()
 
-    def put(self, entry: Any, value: Any) -> None:
-        """Set one entry."""
+    def put(self, entry: K, value: T | None) -> None:
+        """Set one entry; None removes it."""
         self._not_open()
 
-    def put_all(self, entries: dict[Any, Any]) -> None:
+    def put_all(self, entries: Mapping[K, T]) -> None:
         """Set many entries."""
         self._not_open()
 
-    def remove(self, entry: Any) -> None:
+    def remove(self, entry: K) -> None:
         """Remove one entry if it is there."""
         self._not_open()
 
-    def contains(self, entry: Any) -> bool:
+    def contains(self, entry: K) -> bool:
         """Whether the entry is there."""
         self._not_open()
 
-    def keys(self) -> list[Any]:
+    def keys(self) -> list[K]:
         """The entries' keys."""
         self._not_open()
 
-    def values(self) -> list[Any]:
+    def values(self) -> list[T]:
         """The entries' values."""
         self._not_open()
 
-    def items(self) -> list[tuple[Any, Any]]:
+    def items(self) -> list[tuple[K, T]]:
         """The entries."""
         self._not_open()
 
@@ -171,20 +243,42 @@ class MapState(StateDeclaration):
         """Whether the current key has no entry."""
         self._not_open()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[K]:
         return iter(self.keys())
 
-    def __contains__(self, entry: Any) -> bool:
+    def __contains__(self, entry: K) -> bool:
         return self.contains(entry)
 
     def columns(self) -> list[tuple[str, pa.DataType]]:
         return [("entry", self.key_type), ("value", self.value_type)]
 
 
-class ReducingState(StateDeclaration):
+class ReducingState(StateDeclaration, Generic[T]):
     """One value per key, combined with each added value by `reduce(kept, added)`."""
 
     kind = "reducing"
+
+    @overload
+    def __init__(
+        self: ReducingState[int], ddl: IntType, /, *, reduce: Callable[[int, int], int], name: str | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ReducingState[float],
+        ddl: FloatType,
+        /,
+        *,
+        reduce: Callable[[float, float], float],
+        name: str | None = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ReducingState[str], ddl: StringType, /, *, reduce: Callable[[str, str], str], name: str | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ReducingState[Any], *name_and_type: str, reduce: Callable[[Any, Any], Any], name: str | None = ...
+    ) -> None: ...
 
     def __init__(self, *name_and_type: str, reduce: Callable[[Any, Any], Any], name: str | None = None) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
@@ -192,11 +286,11 @@ class ReducingState(StateDeclaration):
         self.type = parse_type(ddl)
         self.reduce = reduce
 
-    def get(self) -> Any:
+    def get(self) -> T | None:
         """The combined value, or None when nothing was added."""
         self._not_open()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: T) -> None:
         """Combine one value in."""
         self._not_open()
 
@@ -204,24 +298,24 @@ class ReducingState(StateDeclaration):
         return [("value", self.type)]
 
 
-class AggregatingState(StateDeclaration):
+class AggregatingState(StateDeclaration, Generic[In, Out]):
     """One accumulator per key of the declared type; values go in and the function's result comes out."""
 
     kind = "aggregating"
 
     def __init__(
-        self, *name_and_type: str, aggregate: AggregateFunction[Any, Any, Any], name: str | None = None
+        self, *name_and_type: str, aggregate: AggregateFunction[In, Any, Out], name: str | None = None
     ) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
         super().__init__(name)
         self.type = parse_type(ddl)
         self.aggregate = aggregate
 
-    def get(self) -> Any:
+    def get(self) -> Out | None:
         """The function's result for what was added, or None when nothing was."""
         self._not_open()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: In) -> None:
         """Add one value to the accumulator."""
         self._not_open()
 
@@ -229,10 +323,10 @@ class AggregatingState(StateDeclaration):
         return [("value", self.type)]
 
 
-D = TypeVar("D", bound=StateDeclaration)
+Declaration = TypeVar("Declaration", bound=StateDeclaration)
 
 
-def per_window(declaration: D) -> D:
+def per_window(declaration: Declaration) -> Declaration:
     """Keep a state for each window, not for the key; it is gone with its window.
 
     In a `ProcessWindowFunction`: `seen = per_window(ValueState("bigint"))`.
@@ -241,7 +335,7 @@ def per_window(declaration: D) -> D:
     return declaration
 
 
-def state_of_type(declaration: D, dtype: pa.DataType) -> D:
+def state_of_type(declaration: Declaration, dtype: pa.DataType) -> Declaration:
     """The declaration, of a type that is known as an Arrow type only."""
     declaration.attribute, declaration.type = declaration.name, dtype  # type: ignore[attr-defined]
     return declaration
@@ -261,7 +355,7 @@ def keyed_states(function: object, step: str) -> list[StateDeclaration]:
     return states
 
 
-def operator_states(function: object, step: str) -> list[OperatorListState]:
+def operator_states(function: object, step: str) -> list[OperatorListState[Any]]:
     """The declarations of a function that has no key; it has operator state only."""
     found = []
     for state in declared_states(function, step):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, overload
+from datetime import datetime
+from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from headwater.data.schema import Schema, SchemaLike
+from headwater.words import TimeDomain
 
 Emitted = Iterable[Any] | None
 """What a function gives back: rows as dicts or tuples, yielded or in a list; or nothing."""
@@ -30,7 +32,8 @@ class OutputTag:
         object.__setattr__(self, "schema", Schema.of(schema))
 
 
-EVENT, PROCESSING = "event", "processing"
+EVENT: Final = "event"
+PROCESSING: Final = "processing"
 """The two times: that of rows, which watermarks tell, and that of the job's clock."""
 
 
@@ -39,22 +42,22 @@ class Timer:
     """A timer that fires: when it was set for and in which domain ("event" or "processing")."""
 
     timestamp: int
-    domain: str
+    domain: TimeDomain
 
 
 class Timers(Protocol):
-    """The current key's timers; times are milliseconds since the epoch."""
+    """The current key's timers; times are milliseconds since the epoch, or datetimes, which are rounded down to them."""
 
-    def event_time(self, timestamp: int) -> None:
+    def event_time(self, timestamp: int | datetime) -> None:
         """Call `on_timer` when the watermark reaches `timestamp`."""
 
-    def processing_time(self, timestamp: int) -> None:
+    def processing_time(self, timestamp: int | datetime) -> None:
         """Call `on_timer` when processing time reaches `timestamp`."""
 
-    def delete_event_time(self, timestamp: int) -> None:
+    def delete_event_time(self, timestamp: int | datetime) -> None:
         """Forget an event-time timer if there is one."""
 
-    def delete_processing_time(self, timestamp: int) -> None:
+    def delete_processing_time(self, timestamp: int | datetime) -> None:
         """Forget a processing-time timer if there is one."""
 
 

@@ -35,6 +35,16 @@ from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
 from headwater.retry import Retry
+from headwater.words import (
+    BadRecords,
+    Delivery,
+    FileFormat,
+    FileOrder,
+    LostRecords,
+    RecordFormat,
+    SinkMode,
+    StartName,
+)
 
 __all__ = [
     "Changes",
@@ -61,7 +71,7 @@ __all__ = [
 ]
 
 
-def log(path: str | os.PathLike[str], topic: str, *, start: str = "earliest") -> LogSource:
+def log(path: str | os.PathLike[str], topic: str, *, start: StartName = "earliest") -> LogSource:
     """A topic of the embedded event log in folder `path`, from its 'earliest' row or from the 'latest' at the first start."""
     return LogSource(path, topic, start)
 
@@ -71,13 +81,13 @@ def kafka(  # noqa: PLR0913  each is a choice of its own, and all but two have a
     servers: str | Iterable[str] = "",
     *,
     pattern: str | None = None,
-    format: Format | str = "json",  # noqa: A002
+    format: Format | RecordFormat = "json",  # noqa: A002
     start: StartLike = "earliest",
     metadata: Mapping[str, str] | None = None,
-    bad_records: str = "fail",
+    bad_records: BadRecords = "fail",
     group: str | None = None,
     options: Mapping[str, Any] | None = None,
-    on_lost: str = "fail",
+    on_lost: LostRecords = "fail",
     timeout: Duration = "30 s",
 ) -> KafkaSource:
     """Kafka topics, by name or by `pattern`; each partition is a split with a watermark of its own.
@@ -107,10 +117,10 @@ def kafka_sink(
     servers: str | Iterable[str],
     *,
     key: str | Sequence[str] | None = None,
-    format: Format | str = "json",  # noqa: A002
+    format: Format | RecordFormat = "json",  # noqa: A002
     headers: Mapping[str, str] | None = None,
-    mode: str = "append",
-    delivery: str = "exactly_once",
+    mode: SinkMode = "append",
+    delivery: Delivery = "exactly_once",
     partition: Partition | None = None,
     options: Mapping[str, Any] | None = None,
     timeout: Duration = "60 s",
@@ -144,7 +154,7 @@ def generator(
 def files(
     folder: str | os.PathLike[str],
     *,
-    format: str = "parquet",  # noqa: A002
+    format: FileFormat = "parquet",  # noqa: A002
     partition_by: Sequence[str] = (),
     roll_bytes: int | None = None,
     roll_every: Duration | None = None,
@@ -167,14 +177,14 @@ def files(
 def read_files(
     folder: str | os.PathLike[str],
     *,
-    format: str = "parquet",  # noqa: A002
+    format: FileFormat = "parquet",  # noqa: A002
     pattern: str = "*",
-    order: str = "modified",
+    order: FileOrder = "modified",
     watch: bool = True,
     splits: int = 1,
     max_files_per_epoch: int = 1000,
     settle: Duration = "1 s",
-    bad_records: str = "fail",
+    bad_records: BadRecords = "fail",
     metadata: Mapping[str, str] | None = None,
 ) -> FilesSource:
     """Parquet, JSON-lines ('json') or CSV files of a folder, and those that come into it later, each once and whole.
@@ -196,7 +206,12 @@ def read_files(
     )
 
 
-def infer_schema(folder: str | os.PathLike[str], format: str = "parquet", *, pattern: str = "*") -> Schema:  # noqa: A002
+def infer_schema(
+    folder: str | os.PathLike[str],
+    format: FileFormat = "parquet",  # noqa: A002
+    *,
+    pattern: str = "*",
+) -> Schema:
     """The schema of the files in a folder, as the first of them by name has it; of text, as its first rows look."""
     if format not in READERS:
         raise GraphError.bad_argument("infer_schema", f"reads {', '.join(READERS)}", format, "choose one of them")
@@ -214,7 +229,7 @@ def postgres(
     connection: str,
     table: str,
     *,
-    mode: str = "append",
+    mode: SinkMode = "append",
     key: str | Sequence[str] | None = None,
     retry: Retry = RETRY,
     create: bool = False,
@@ -231,8 +246,8 @@ def socket(
     host: str,
     port: int,
     *,
-    format: Format | str = "raw",  # noqa: A002
-    bad_records: str = "fail",
+    format: Format | RecordFormat = "raw",  # noqa: A002
+    bad_records: BadRecords = "fail",
     timeout: Duration = "10 s",
 ) -> SocketSource:
     """Lines that a TCP server sends, as `nc -lk 9999` does; for trying things out.

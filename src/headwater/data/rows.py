@@ -23,6 +23,8 @@ Row = tuple[Any, ...]
 UTC = dt.UTC
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  timestamp_ntz has no zone by definition
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The milliseconds since the epoch that a datetime can be of."""
 _INT_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 
 
@@ -297,17 +299,33 @@ def _decimal(value: Any, precision: int, scale: int) -> decimal.Decimal:
 
 
 def _aware(value: Any) -> dt.datetime:
-    """A naive datetime is read as UTC, because a worker's local zone must not change results."""
-    moment: dt.datetime = _of(value, dt.datetime)
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    """A naive datetime is read as UTC, because a worker's local zone must not change results; an int as milliseconds."""
+    if not isinstance(value, dt.datetime):
+        return _EPOCH_UTC + _since_epoch(value)
+    moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return dt.datetime(*moment.timetuple()[:6], moment.microsecond, tzinfo=UTC)
 
 
 def _naive(value: Any) -> dt.datetime:
-    moment: dt.datetime = _of(value, dt.datetime)
-    if moment.tzinfo is not None:
+    if not isinstance(value, dt.datetime):
+        return _EPOCH + _since_epoch(value)
+    if value.tzinfo is not None:
         raise TypeError("expected a datetime without time zone; use the type timestamp for one with a zone")
-    return dt.datetime(*moment.timetuple()[:6], moment.microsecond)  # noqa: DTZ001
+    return dt.datetime(*value.timetuple()[:6], value.microsecond)  # noqa: DTZ001
+
+
+def milliseconds_of(moment: dt.datetime) -> int:
+    """A datetime as milliseconds since the epoch, rounded down; one without a zone is read as UTC."""
+    return (_aware(moment) - _EPOCH_UTC) // dt.timedelta(milliseconds=1)
+
+
+def _since_epoch(value: Any) -> dt.timedelta:
+    """Milliseconds since the epoch, as contexts give times."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"expected datetime, or int of milliseconds since the epoch, got {type(value).__name__}")
+    if not _FIRST_MS <= value <= _LAST_MS:
+        raise OverflowError("as milliseconds since the epoch it is not in the years 1 to 9999; is it of another unit?")
+    return dt.timedelta(milliseconds=int(value))
 
 
 def _struct(value: Any, names: tuple[str, ...], fields: list[Callable[[Any], Any]]) -> Row:

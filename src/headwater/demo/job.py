@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import headwater as hw
 
@@ -41,7 +41,7 @@ class ProductSales(hw.KeyedProcessFunction):
         yield {"id": order.id, "product": order.product, "orders": orders, "cents": cents}
 
 
-def build(folder: Path, rows_per_epoch: int, engine: str = "spark") -> hw.Environment:
+def build(folder: Path, rows_per_epoch: int, engine: Literal["spark", "local"] = "spark") -> hw.Environment:
     """The job: reads FOLDER/log, keeps its progress in FOLDER/job and writes FOLDER/clicks and FOLDER/sales."""
     env = hw.Environment("demo", job_dir=folder / "job", max_rows_per_epoch=rows_per_epoch, engine=engine)
     watermarks = hw.Watermarks.bounded("ts", "5 s")

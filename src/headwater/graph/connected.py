@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from headwater.descriptors import MapState
 from headwater.errors import GraphError, StateError
@@ -28,7 +29,7 @@ class Broadcast:
     """A flow whose rows are on every subtask, and the map states that they are kept in."""
 
     flow: Flow
-    states: tuple[MapState, ...]
+    states: tuple[MapState[Any, Any], ...]
 
     def __post_init__(self) -> None:
         names: set[str] = set()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from headwater.clock.timers import TimerQueue, merged_numbers
+from headwater.data.rows import milliseconds_of
 from headwater.errors import StateError
 from headwater.functions import EVENT, PROCESSING
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
@@ -16,6 +18,7 @@ from headwater.state.memory import MEMORY, Cursor
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import StateTable
 from headwater.state.timers import TimerKey
+from headwater.words import TimeDomain
 
 
 class StepTimers:
@@ -41,16 +44,16 @@ class StepTimers:
         """Make a key the current one, where the cursor is for timers alone."""
         self._cursor.entry = [key]
 
-    def event_time(self, timestamp: int) -> None:
+    def event_time(self, timestamp: int | dt.datetime) -> None:
         self.event.register(_milliseconds(timestamp), self._cursor.entry[0])
 
-    def processing_time(self, timestamp: int) -> None:
+    def processing_time(self, timestamp: int | dt.datetime) -> None:
         self.processing.register(_milliseconds(timestamp), self._cursor.entry[0])
 
-    def delete_event_time(self, timestamp: int) -> None:
+    def delete_event_time(self, timestamp: int | dt.datetime) -> None:
         self.event.delete(_milliseconds(timestamp), self._cursor.entry[0])
 
-    def delete_processing_time(self, timestamp: int) -> None:
+    def delete_processing_time(self, timestamp: int | dt.datetime) -> None:
         self.processing.delete(_milliseconds(timestamp), self._cursor.entry[0])
 
     def tables(self) -> dict[str, StateTable]:
@@ -88,7 +91,7 @@ class KeepsTimers(StatefulOperator):
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         self._on_timers(PROCESSING, self._timers.processing.due(time.now_ms), time, emit)
 
-    def _on_timers(self, domain: str, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
+    def _on_timers(self, domain: TimeDomain, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
         """Handle the timers of a domain that are due. Asking for the next takes it out, so all must be asked for."""
         raise NotImplementedError
 
@@ -114,15 +117,17 @@ class NoTimers:
     def __init__(self, step: str, without_key: str = "its input has none", action: str = "use key_by before") -> None:
         self._step, self._without_key, self._action = step, without_key, action
 
-    def event_time(self, timestamp: int) -> None:
+    def event_time(self, timestamp: int | dt.datetime) -> None:
         raise StateError.misused(self._step, f"timers belong to keys and {self._without_key}", self._action)
 
     processing_time = delete_event_time = delete_processing_time = event_time
 
 
-def _milliseconds(timestamp: int) -> int:
+def _milliseconds(timestamp: int | dt.datetime) -> int:
     if type(timestamp) is not int:
-        raise TypeError(f"a timer is set for an integer of milliseconds, got {timestamp!r}")
+        if isinstance(timestamp, dt.datetime):
+            return milliseconds_of(timestamp)
+        raise TypeError(f"a timer is set for a datetime or an integer of milliseconds, got {timestamp!r}")
     if not -(1 << 63) <= timestamp < 1 << 63:
         raise ValueError(f"a timer's time must fit 64 bits, got {timestamp}")
     return timestamp

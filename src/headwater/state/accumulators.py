@@ -171,7 +171,7 @@ class _KeptAsValues:
     """Accumulators in a backend's table of entries, where each is the value of a state."""
 
     def __init__(
-        self, declaration: ValueState, schema: pa.Schema, step: str, key: pa.DataType, backend: StateBackend
+        self, declaration: ValueState[Any], schema: pa.Schema, step: str, key: pa.DataType, backend: StateBackend
     ) -> None:
         self._schema, self._step = schema, step
         self._row = row_class(tuple(field.name for field in declaration.type))

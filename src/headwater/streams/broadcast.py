@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from headwater.data.schema import SchemaLike
 from headwater.descriptors import MapState
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class BroadcastStream:
     """A stream that goes to every subtask, and the map states that its rows are kept in. It is given to `connect`."""
 
-    def __init__(self, stream: Stream, states: Sequence[MapState]) -> None:
+    def __init__(self, stream: Stream, states: Sequence[MapState[Any, Any]]) -> None:
         self.stream, self._broadcast = stream, Broadcast(stream._flow, tuple(states))
 
     def connect(self, other: object) -> NoReturn:

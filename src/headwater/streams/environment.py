@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from headwater.connectors.contract import Source
 from headwater.connectors.dataframes import DataFrameSource
@@ -23,7 +23,6 @@ from headwater.graph.nodes import SinkNode, SourceNode
 from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.engine import Engine, Job, Settings
 from headwater.local.engine import LocalEngine
-from headwater.plan.choices import IN_MEMORY
 from headwater.plan.explain import explain
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
@@ -40,6 +39,10 @@ from headwater.streams.settings import check_engine, check_modes, check_name, ch
 from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
+from headwater.words import Checkpointing, EngineName, StateBackendName
+
+_ENGINES: tuple[str, ...] = get_args(EngineName)
+_MODES: tuple[str, ...] = get_args(Checkpointing)
 
 
 class Environment:
@@ -53,15 +56,15 @@ class Environment:
         parallelism: int = 2,
         checkpoint_interval: Duration = "1 s",
         checkpoints_retained: int = 100,
-        engine: str = "spark",
+        engine: EngineName = "spark",
         spark: Any = None,
         spark_config: dict[str, str] | None = None,
         key_groups: int = DEFAULT_KEY_GROUPS,
         max_rows_per_epoch: int = 1_000_000,
         restart: RestartStrategy | None = None,
-        checkpointing: str = "exactly_once",
+        checkpointing: Checkpointing = "exactly_once",
         unaligned: bool | Duration = False,
-        state_backend: str = IN_MEMORY,
+        state_backend: StateBackendName = "memory",
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 

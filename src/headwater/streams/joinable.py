@@ -13,6 +13,7 @@ from headwater.graph.flow import Flow, joined_on
 from headwater.graph.nodes import IntervalJoinNode, LookupJoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.graph.nodes.lookup import Cache
 from headwater.streams.steps.handle import Handle
+from headwater.words import LookupJoinHow, RegularJoinHow, TemporalJoinHow
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step, Stream
@@ -71,7 +72,7 @@ class Joinable(Handle):
         other: Stream,
         *,
         on: On | None = None,
-        how: str = "inner",
+        how: RegularJoinHow = "inner",
         ttl: Duration | None = None,
         suffix: str = "_right",
         name: str = "join_regular",
@@ -96,7 +97,7 @@ class Joinable(Handle):
         versions: Stream,
         *,
         on: On | None = None,
-        how: str = "inner",
+        how: TemporalJoinHow = "inner",
         late: OutputTag | None = None,
         suffix: str = "_right",
         name: str = "temporal_join",
@@ -122,7 +123,7 @@ class Joinable(Handle):
         table: Any,
         *,
         on: On,
-        how: str = "left",
+        how: LookupJoinHow = "left",
         columns: Sequence[str] | None = None,
         suffix: str = "_right",
         schema: SchemaLike | None = None,

@@ -146,9 +146,9 @@ class Stream(RowSteps, ColumnSteps, Joinable, Ends):
     def broadcast(self) -> Stream: ...
 
     @overload
-    def broadcast(self, state: MapState, /, *states: MapState) -> BroadcastStream: ...
+    def broadcast(self, state: MapState[Any, Any], /, *states: MapState[Any, Any]) -> BroadcastStream: ...
 
-    def broadcast(self, *states: MapState) -> Stream | BroadcastStream:
+    def broadcast(self, *states: MapState[Any, Any]) -> Stream | BroadcastStream:
         """Send every row to every subtask. With map states, named ones, give the stream that keeps its rows in them.
 
         >>> env = Environment("doc", engine="local")

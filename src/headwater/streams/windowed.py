@@ -10,6 +10,7 @@ from headwater.functions import AggregateFunction, OutputTag, ProcessWindowFunct
 from headwater.graph.nodes import WindowNode
 from headwater.graph.windowed import Panes, Windowed
 from headwater.streams.windowing import WindowingStream
+from headwater.words import PanesMode
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step
@@ -24,7 +25,7 @@ class WindowedStream(WindowingStream[Windowed]):
         """Send rows that are too late to a side output: its fields are the row's, and window_start, window_end, late_by_ms."""
         return self._with(late=tag)
 
-    def panes(self, mode: str, *, info: bool = False, empty: bool = False) -> WindowedStream:
+    def panes(self, mode: PanesMode, *, info: bool = False, empty: bool = False) -> WindowedStream:
         """What each firing gives.
 
         'accumulating': all so far. 'discarding': what came since the last one. 'retracting': all so far, after what the

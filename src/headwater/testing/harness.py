@@ -18,7 +18,6 @@ from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
 from headwater.local.cluster import LocalCluster
 from headwater.operators.stateless.functions import rows_of
-from headwater.plan.choices import IN_MEMORY
 from headwater.plan.plan import plan_job
 from headwater.savepoints.rescale import Place, rescale
 from headwater.state.changelog import Head, catch_up
@@ -29,6 +28,7 @@ from headwater.task.closing import close_all
 from headwater.task.host import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
+from headwater.words import StateBackendName
 
 _FORMAT = 2
 _SINK = "@harness"
@@ -57,7 +57,9 @@ class Harness:
     [Row(n=1)]
     """
 
-    def __init__(self, build: Build, schema: Inputs, *, parallelism: int = 1, state_backend: str = IN_MEMORY) -> None:
+    def __init__(
+        self, build: Build, schema: Inputs, *, parallelism: int = 1, state_backend: StateBackendName = "memory"
+    ) -> None:
         given = schema if isinstance(schema, Mapping) else {_INPUT: schema}
         self._schemas = {name: Schema.of(one) for name, one in given.items()}
         env = Environment("harness", engine="local", parallelism=parallelism, state_backend=state_backend)
@@ -157,7 +159,7 @@ class Harness:
         snapshot: bytes,
         *,
         parallelism: int = 1,
-        state_backend: str = IN_MEMORY,
+        state_backend: StateBackendName = "memory",
     ) -> Harness:
         """A harness of the same program that goes on from a snapshot, also from one of another parallelism or backend."""
         content = json.loads(snapshot)

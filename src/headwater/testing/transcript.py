@@ -31,7 +31,6 @@ from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, timestamp_
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.functions import Context, ProcessFunction
-from headwater.plan.choices import IN_MEMORY
 from headwater.state.changelog import catch_up
 from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
@@ -39,6 +38,7 @@ from headwater.task.host import LevelHost, Outcome
 from headwater.testing.harness import Harness, _timed_rows
 from headwater.testing.script_source import ScriptSource
 from headwater.watermarks import Watermarks
+from headwater.words import EngineName, StateBackendName
 
 Program = Callable[..., Mapping[str, Stream]]
 """Builds the outputs by name, 'main' among them, over the streams of the transcript's inputs."""
@@ -109,7 +109,7 @@ def run_on_harness(
     *,
     slicing: str = "one row",
     crash: str = "never",
-    state_backend: str = IN_MEMORY,
+    state_backend: StateBackendName = "memory",
 ) -> None:
     """Play a transcript by hand and compare at every expect."""
     with _Player(transcript, program, state_backend) as player:
@@ -140,11 +140,11 @@ def run_on_engine(
     transcript: Transcript,
     program: Program,
     *,
-    engine: str,
+    engine: EngineName,
     slicing: str = "all at once",
     parallelism: int | None = None,
     spark: Any = None,
-    state_backend: str = IN_MEMORY,
+    state_backend: StateBackendName = "memory",
 ) -> None:
     """Play a transcript as one bounded run of an engine, an epoch a slice, and compare all that came out."""
     epochs = _epochs(transcript, SLICINGS[slicing])
@@ -188,7 +188,7 @@ def told(stream: Stream) -> Stream:
 class _Player(Harness):
     """A harness with several outputs that takes epochs and can lose its working copies."""
 
-    def __init__(self, transcript: Transcript, program: Program, state_backend: str) -> None:
+    def __init__(self, transcript: Transcript, program: Program, state_backend: StateBackendName) -> None:
         self._transcript, self._program, self._state_backend = transcript, program, state_backend
         self._found: dict[str, list[Shown]] = {}
         super().__init__(

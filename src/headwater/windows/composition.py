@@ -235,7 +235,7 @@ class StagedTrigger(Trigger):
         if count is None:
             return CONTINUE
         self.seen.add(1)
-        if self.seen.get() < count:
+        if (self.seen.get() or 0) < count:
             return CONTINUE
         self.seen.clear()
         return FIRE
@@ -278,13 +278,13 @@ class StagedTrigger(Trigger):
     def rearm(self, ctx: TriggerContext) -> None:
         if ctx.window.last > ctx.watermark:
             ctx.timers.event_time(ctx.window.last)
-        if self.next.get() is not None:
-            ctx.timers.processing_time(self.next.get())
+        if (at := self.next.get()) is not None:
+            ctx.timers.processing_time(at)
 
     def clear(self, ctx: TriggerContext) -> None:
         ctx.timers.delete_event_time(ctx.window.last)
-        if self.next.get() is not None:
-            ctx.timers.delete_processing_time(self.next.get())
+        if (at := self.next.get()) is not None:
+            ctx.timers.delete_processing_time(at)
 
 
 def until_it_fires(part: Trigger, timestamps: Timestamps, ctx: TriggerContext) -> tuple[int, Firings]:

@@ -81,12 +81,12 @@ class TimeoutTrigger(Trigger):
 
     def rearm(self, ctx: TriggerContext) -> None:
         self._inner.rearm(ctx)
-        if self.due.get() is not None:
-            ctx.timers.processing_time(self.due.get())
+        if (due := self.due.get()) is not None:
+            ctx.timers.processing_time(due)
 
     def clear(self, ctx: TriggerContext) -> None:
-        if self.due.get() is not None:
-            ctx.timers.delete_processing_time(self.due.get())
+        if (due := self.due.get()) is not None:
+            ctx.timers.delete_processing_time(due)
         self._inner.clear(ctx)
 
 

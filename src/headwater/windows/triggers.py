@@ -115,7 +115,7 @@ class CountTrigger(Trigger):
 
     def on_element(self, event: Any, ctx: TriggerContext) -> TriggerResult:
         self.seen.add(1)
-        if self.seen.get() < self._count:
+        if (self.seen.get() or 0) < self._count:
             return CONTINUE
         self.seen.clear()
         return FIRE
@@ -194,13 +194,13 @@ class _ContinuousTrigger(Trigger):
         (ctx.timers.event_time if self._is_event_time else ctx.timers.processing_time)(at)
 
     def rearm(self, ctx: TriggerContext) -> None:
-        if self.next.get() is not None:
-            self._set(self.next.get(), ctx)
+        if (at := self.next.get()) is not None:
+            self._set(at, ctx)
 
     def clear(self, ctx: TriggerContext) -> None:
-        if self.next.get() is not None:
+        if (at := self.next.get()) is not None:
             timers = ctx.timers
-            (timers.delete_event_time if self._is_event_time else timers.delete_processing_time)(self.next.get())
+            (timers.delete_event_time if self._is_event_time else timers.delete_processing_time)(at)
 
 
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
@@ -218,7 +218,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 class DeltaTrigger(Trigger):
     """Fires when the delta between a row and the row that fired last exceeds the threshold."""
 
-    last: ValueState
+    last: ValueState[Any]
 
     def __init__(self, threshold: float, delta: Callable[[Any, Any], float]) -> None:
         self._threshold, self._delta = threshold, delta

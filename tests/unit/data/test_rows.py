@@ -150,8 +150,11 @@ MISFITS = [
     ("binary", "x", "expected bytes"),
     ("date", dt.datetime(2020, 1, 1, tzinfo=UTC), "expected a date, got a datetime"),
     ("date", "2020-01-01", "expected date, got str"),
-    ("timestamp", dt.date(2020, 1, 1), "expected datetime, got date"),
-    ("timestamp", 0, "expected datetime, got int"),
+    ("timestamp", dt.date(2020, 1, 1), "expected datetime, or int of milliseconds since the epoch, got date"),
+    ("timestamp", 1.5, "expected datetime, or int of milliseconds since the epoch, got float"),
+    ("timestamp", True, "expected datetime, or int of milliseconds since the epoch, got bool"),
+    ("timestamp", 1_700_000_000_000_000_000, "not in the years 1 to 9999; is it of another unit?"),
+    ("timestamp_ntz", -(10**18), "not in the years 1 to 9999; is it of another unit?"),
     ("timestamp_ntz", dt.datetime(2020, 1, 1, tzinfo=UTC), "without time zone"),
     ("interval", 5, "expected timedelta, got int"),
     ("interval", dt.timedelta.max, ""),
@@ -229,6 +232,13 @@ def test_numbers_of_numpy_fit() -> None:
 def test_a_naive_datetime_is_read_as_utc() -> None:
     naive = dt.datetime(1969, 7, 20, 20, 17, 0, 1)  # noqa: DTZ001
     assert decode(encode([naive], pa.field("c", parse_type("timestamp")), "step")) == [naive.replace(tzinfo=UTC)]
+
+
+@pytest.mark.parametrize("ddl", ["timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize("millis", [0, 1_700_000_000_123, -1, -62_135_596_800_000, 253_402_300_799_999, np.int64(5)])
+def test_an_int_is_milliseconds_since_the_epoch(ddl: str, millis: int) -> None:
+    array = encode([millis, None], Schema.of(f"at {ddl}").arrow.field(0), "s")
+    assert array.cast(pa.int64()).to_pylist() == [int(millis) * 1000, None]
 
 
 def test_an_aware_datetime_is_moved_to_utc() -> None:

@@ -10,8 +10,9 @@ from typing import TypeAlias
 from headwater.connectors.kafka.cluster import Cluster
 from headwater.connectors.kafka.splits import Split
 from headwater.errors import GraphError
+from headwater.words import StartName
 
-StartLike: TypeAlias = "str | dt.datetime | Mapping[str, Mapping[int, int]]"
+StartLike: TypeAlias = "StartName | dt.datetime | Mapping[str, Mapping[int, int]]"
 _NAMED = ("earliest", "latest")
 
 

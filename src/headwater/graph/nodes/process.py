@@ -33,7 +33,7 @@ class StatefulProcessNode(Node):
     is_stateful: ClassVar[bool] = True
 
     function: ProcessFunction
-    states: tuple[OperatorListState, ...]
+    states: tuple[OperatorListState[Any], ...]
 
     @classmethod
     def of(cls, flow: Flow, *, function: ProcessFunction, schema: SchemaLike, name: str | None = None) -> Self:
@@ -132,7 +132,7 @@ class BroadcastProcessNode(Node):
 
     function: BroadcastFunction
     states: tuple[StateDeclaration, ...]
-    broadcast_states: tuple[MapState, ...]
+    broadcast_states: tuple[MapState[Any, Any], ...]
     key: Key
 
     @classmethod

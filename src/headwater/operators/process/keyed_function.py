@@ -23,6 +23,7 @@ from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
 from headwater.state.timers import TimerKey
+from headwater.words import TimeDomain
 
 SLICE_ROWS = 65_536
 """Rows decoded and results held at a time; bounds memory without showing in the per-row cost."""
@@ -100,7 +101,7 @@ class KeyedFunctionOperator(KeepsTimers):
         context.watermark, context.now = time.watermark_ms, time.now_ms
         return side
 
-    def _on_timers(self, domain: str, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
+    def _on_timers(self, domain: TimeDomain, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
         cursor, context = self._cursor, self._context
         emitted: list[Any] = []
         times: list[int | None] = []

@@ -19,6 +19,7 @@ from headwater.state.handles.opening import open_states
 from headwater.state.handles.values import ValueHandle
 from headwater.state.memory import MEMORY, Cursor
 from headwater.state.timers import TimerKey
+from headwater.words import TimeDomain
 
 
 class DeduplicateOperator(KeepsTimers):
@@ -78,7 +79,7 @@ class DeduplicateOperator(KeepsTimers):
             places.append(place)
         return places
 
-    def _on_timers(self, domain: str, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
+    def _on_timers(self, domain: TimeDomain, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
         for timestamp, key in due:
             self._cursor.entry = self._entries.entry(key)
             if self._known_until.get() == timestamp:  # and not made known anew since

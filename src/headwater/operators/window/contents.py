@@ -79,7 +79,7 @@ class Contents(Protocol):
 class RowContents:
     """The rows themselves, with an evictor perhaps, and with a fold where one is to be made of what the evictor leaves."""
 
-    rows: ListState
+    rows: ListState[Any]
 
     def __init__(
         self, schema: Schema, evictor: Evictor | None, *, evicts_after: bool, fold: Fold | None = None
@@ -133,7 +133,7 @@ class FoldedContents:
     """One Python value: a reduced row, or the accumulator of a user's aggregate function."""
 
     gives_rows = False
-    value: ValueState
+    value: ValueState[Any]
 
     def __init__(self, dtype: pa.DataType, function: Folding, fields: int) -> None:
         self._type, self._function, self._fields = dtype, function, fields
@@ -243,7 +243,7 @@ class AggregateContents:
     """The accumulators of built-in aggregates, computed by columns."""
 
     gives_rows = False
-    kept: ValueState
+    kept: ValueState[Any]
 
     def __init__(self, aggregation: Aggregation, schema: Schema, step: str, *, takes_back: bool) -> None:
         self._aggregation, self._step, self._takes_back = aggregation, step, takes_back

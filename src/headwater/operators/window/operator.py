@@ -34,6 +34,7 @@ from headwater.state.memory import Cursor
 from headwater.state.timers import TimerKey
 from headwater.windows.assigners import Window
 from headwater.windows.triggers import Firings, TriggerResult
+from headwater.words import TimeDomain
 
 _SLICE_ROWS = 65_536
 
@@ -225,7 +226,7 @@ class WindowOperator(KeepsTimers):
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def _on_timers(self, domain: str, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
+    def _on_timers(self, domain: TimeDomain, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
         self._begin(time)
         for timestamp, scope in due:
             self._on_timer(timestamp, scope, domain)

@@ -15,7 +15,7 @@ Merge = Callable[[Window, list[Window], Window, list[Window]], None]
 """Gets the merged window, the windows it is made of, the window whose state stays, and those whose state goes into it."""
 
 
-def sessions_declaration() -> MapState:
+def sessions_declaration() -> MapState[Any, Any]:
     """From a window's start to its end and to the window of its state."""
     state = MapState("@sessions", "bigint", "struct<end: bigint, state_start: bigint, state_end: bigint>")
     state.attribute = "@sessions"

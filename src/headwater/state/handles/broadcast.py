@@ -41,7 +41,7 @@ class _Gate(Cursor):
 class BroadcastStates:
     """The broadcast states of a step, which opens them to writes while it handles broadcast rows."""
 
-    def __init__(self, declarations: Sequence[MapState], step: str) -> None:
+    def __init__(self, declarations: Sequence[MapState[Any, Any]], step: str) -> None:
         self._step, self._gate = step, _Gate()
         self._entries = KeyTable(len(declarations))
         self.maps: dict[str, BroadcastMap] = {}

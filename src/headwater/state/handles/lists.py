@@ -18,7 +18,7 @@ class ListHandle(Slot):
     """List state. The changelog has a row per element, so that appending writes what was appended."""
 
     def __init__(
-        self, declaration: ListState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+        self, declaration: ListState[Any], table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
     ) -> None:
         super().__init__(table, index, cursor, layout)
         self._convert = converter(declaration.type)

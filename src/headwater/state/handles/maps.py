@@ -22,7 +22,9 @@ class MapHandle(Slot):
     of what is written alike.
     """
 
-    def __init__(self, declaration: MapState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout) -> None:
+    def __init__(
+        self, declaration: MapState[Any, Any], table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+    ) -> None:
         super().__init__(table, index, cursor, layout)
         self._exact_entry = exact_type(declaration.key_type)
         self._convert_entry = converter(declaration.key_type)

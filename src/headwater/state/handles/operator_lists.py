@@ -6,6 +6,7 @@ They are keyed lists under one key, which is null, so that appending to a long l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -90,7 +91,7 @@ class OperatorList(ListHandle):
 
 
 def open_operator_states(
-    declarations: Iterable[OperatorListState], step: str
+    declarations: Iterable[OperatorListState[Any]], step: str
 ) -> tuple[SubtaskCursor, dict[str, OperatorList]]:
     """The cursor of a step, and the handle of each declared list by name."""
     declarations = list(declarations)

@@ -19,7 +19,7 @@ class ValueHandle(Slot):
 
     def __init__(
         self,
-        declaration: ValueState | ReducingState | AggregatingState,
+        declaration: ValueState[Any] | ReducingState[Any] | AggregatingState[Any, Any],
         table: KeyTable,
         index: int,
         cursor: Cursor,
@@ -67,7 +67,7 @@ class ReducingHandle(CopiedValueHandle):
     """Reducing state."""
 
     def __init__(
-        self, declaration: ReducingState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+        self, declaration: ReducingState[Any], table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
     ) -> None:
         super().__init__(declaration, table, index, cursor, layout)
         self._reduce = declaration.reduce
@@ -81,7 +81,7 @@ class AggregatingHandle(CopiedValueHandle):
     """Aggregating state: the accumulator is stored, the result is given."""
 
     def __init__(
-        self, declaration: AggregatingState, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
+        self, declaration: AggregatingState[Any, Any], table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
     ) -> None:
         super().__init__(declaration, table, index, cursor, layout)
         self._aggregate = declaration.aggregate

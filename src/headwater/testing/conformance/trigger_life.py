@@ -216,9 +216,9 @@ class TriggerLife:
         stored = {name: len(table.dump()) for name, table in self._operator.tables().items()}
         return {name: rows for name, rows in stored.items() if name.startswith(("@trigger", "@timers")) and rows}
 
-    def values(self) -> dict[ReducingState, list[Any]]:
+    def values(self) -> dict[ReducingState[Any], list[Any]]:
         """What the states that can be combined hold now."""
-        found: dict[ReducingState, list[Any]] = {}
+        found: dict[ReducingState[Any], list[Any]] = {}
         for number, part in enumerate(with_parts(self._probe)):
             for state in part.states(self._rows.schema, STEP):
                 if isinstance(state, ReducingState):

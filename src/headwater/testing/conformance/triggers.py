@@ -154,7 +154,7 @@ class _Check:
                 self._check_reduce(state, values[:4])
         return life.words
 
-    def _check_reduce(self, state: ReducingState, values: list[Any]) -> None:
+    def _check_reduce(self, state: ReducingState[Any], values: list[Any]) -> None:
         rule = f"merging: state {state.name!r} is the same in whatever order windows are combined"
         reduce = state.reduce
         for a, b, c in itertools.product(values, repeat=3):

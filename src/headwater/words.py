@@ -1,0 +1,34 @@
+"""The words that settings are chosen from, as types: an editor offers them, and a type checker knows a wrong one.
+
+What takes a setting looks at the word itself too; tests keep the two in step.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+EngineName = Literal["spark", "local"]
+Checkpointing = Literal["exactly_once", "at_least_once"]
+StateBackendName = Literal["memory", "disk"]
+TimeDomain = Literal["event", "processing"]
+
+RegularJoinHow = Literal["inner", "left", "right", "full"]
+TemporalJoinHow = Literal["inner", "left"]
+LookupJoinHow = Literal["inner", "left"]
+PanesMode = Literal["accumulating", "discarding", "retracting"]
+
+FileFormat = Literal["parquet", "json", "csv"]
+FileOrder = Literal["modified", "name"]
+RecordFormat = Literal["json", "csv", "raw"]
+BadRecords = Literal["fail", "dead_letters"]
+LostRecords = Literal["fail", "skip"]
+Delivery = Literal["exactly_once", "at_least_once"]
+SinkMode = Literal["append", "upsert"]
+StartName = Literal["earliest", "latest"]
+
+IntType = Literal["tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"]
+FloatType = Literal["float", "real", "double"]
+StringType = Literal["string"]
+BooleanType = Literal["boolean"]
+TimestampType = Literal["timestamp", "timestamp_ltz", "timestamp_ntz"]
+"""DDL types by what their values are in Python: state of these types is typed."""
