@@ -61,6 +61,8 @@ class Job(Protocol):
     """A job that was started."""
 
     name: str
+    given_up: str | None
+    """Why an epoch was given up when the job stopped; None if none was. It is computed again when the job goes on."""
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job has ended; raises what it failed with. False when the timeout (seconds) came first."""
@@ -71,6 +73,9 @@ class Job(Protocol):
         With `savepoint` the state at the end is saved in that folder, which is returned. With `drain` the input ends
         where it is, so that event time goes to its end and everything fires first; not for a job that is to go on later.
         """
+
+    def begin_stop(self, savepoint: Path | None, *, drain: bool) -> None:
+        """Let the job stop, as `stop` does, and return before it has."""
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
         """Save the newest published epoch in a new folder, which is returned. The job does not wait for it."""

@@ -50,7 +50,10 @@ class SupervisedJob(ABC):
         self._last_savepoint: Savepoint | Exception | None = None
         self._wants_aligned = threading.Event()
         self._stops_aligned = threading.Event()
+        self.given_up: str | None = None
         self._error: Exception | None = None
+        self._ended = threading.Event()
+        """Set as the last act of the job's thread. To join a thread is no way to wait: an interrupt may mark it as ended."""
         self._file = None if layout is None else layout.restarts
         self._listener = None if layout is None else Listener(layout, self)
         self._thread = threading.Thread(target=self._run, name=f"headwater-{self.name}", daemon=True)
@@ -71,15 +74,15 @@ class SupervisedJob(ABC):
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        self._thread.join(timeout)
+        has_ended = self._ended.wait(timeout)
         if self._error is not None:
             raise self._error
-        return not self._thread.is_alive()
+        return has_ended
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
         folder = None if savepoint is None else free_folder(Path(savepoint))
         self.begin_stop(folder, drain=drain)
-        self._thread.join()
+        self._ended.wait()
         if folder is None:
             return None
         if self._error is not None:
@@ -158,9 +161,13 @@ class SupervisedJob(ABC):
         """Wait for the first epoch that can be saved, as long as the job is on its way to it."""
         deadline = time.monotonic() + _FIRST_EPOCH_S
         while self._protocol.published < self._protocol.first_epoch:
-            if not self._thread.is_alive() or time.monotonic() > deadline or self._thread is threading.current_thread():
+            if not self._goes_on_beside() or time.monotonic() > deadline:
                 raise SavepointError.nothing_committed(self.name, path)
             time.sleep(_POLL_S)
+
+    def _goes_on_beside(self) -> bool:
+        """Whether the job runs, on a thread that is not the one that asks."""
+        return not self._ended.is_set() and self._thread is not threading.current_thread()
 
     @abstractmethod
     def _save(self, path: Path) -> Savepoint:
@@ -177,6 +184,12 @@ class SupervisedJob(ABC):
         self.release()
 
     def _run(self) -> None:
+        try:
+            self._run_to_its_end()
+        finally:
+            self._ended.set()
+
+    def _run_to_its_end(self) -> None:
         state, error, told = "failed", None, None
         try:
             state = self._life()

@@ -199,10 +199,10 @@ class LocalJob(SupervisedJob):
         if self._settings.unaligned_ms is None:
             with self._committed:
                 return self._copies()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
+        if self._goes_on_beside():
             self._is_aligned.clear()
             self.request_aligned_epoch()
-            while not self._is_aligned.wait(_POLL_S) and self._thread.is_alive():
+            while not self._is_aligned.wait(_POLL_S) and not self._ended.is_set():
                 """The epoch that leaves nothing in flight is still to come."""
         if self._aligned is None or not self._is_aligned.is_set():
             raise SavepointError.failed(path, "rows are in flight, and the job has ended")

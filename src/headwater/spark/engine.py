@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
 import time
 import uuid
 from contextlib import closing
@@ -42,7 +41,7 @@ from headwater.spark.errors import EngineGone
 from headwater.spark.failures import explained, marked
 from headwater.spark.from_checkpoint import origin_of
 from headwater.spark.ingest import Ingest
-from headwater.spark.session import RETAINED_BATCHES, is_gone, job_session, local_session, location
+from headwater.spark.session import RETAINED_BATCHES, is_gone, is_shut_down, job_session, local_session, location
 from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
@@ -50,6 +49,8 @@ from headwater.spark.stored import LastLook, StoredEpoch
 
 _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
+_SIGNAL_S = 0.5
+"""How long after Spark's end the word to stop may come that ended it: a signal reaches processes one after the other."""
 _POLL_S = 0.02
 """How often the publisher looks for a commit; well below what an epoch takes."""
 
@@ -233,6 +234,22 @@ class SparkJob(SupervisedJob):
 
     def _attempt(self, *, again: bool) -> str:
         try:
+            return self._attempt_on_spark(again=again)
+        except Exception:
+            if not self._was_stopped_with_spark():
+                raise
+            self._protocol.publish_committed()
+            return "stopped"
+
+    def _was_stopped_with_spark(self) -> bool:
+        """Whether Spark has ended because the job is to: a signal that goes to a group of processes ends the JVM as well."""
+        if self._session is None or not is_shut_down(self._session) or not self._stopping.wait(_SIGNAL_S):
+            return False
+        self.given_up = "Spark was ended at the same time"
+        return True
+
+    def _attempt_on_spark(self, *, again: bool) -> str:
+        try:
             try:
                 if again:
                     self._begin(again=True)
@@ -270,13 +287,16 @@ class SparkJob(SupervisedJob):
             if deadline is None:
                 self._shipped.request(Request.STOP)
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
-            if not _is_in_epoch(query) or time.monotonic() >= deadline:
-                self._end_query()
-            else:
+            is_in_epoch = _is_in_epoch(query)
+            if is_in_epoch and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
+                continue
+            if is_in_epoch:
+                self.given_up = f"it took longer than {_STOP_TIMEOUT_S} s"
+            self._end_query()
         self._protocol.publish_committed()
         failure = query.exception()
-        if failure is not None:
+        if failure is not None and self.given_up is None:
             raise explained(self.name, failure, self._folder.path)
         return "finished" if self._has_ended() else "stopped"
 
@@ -324,20 +344,16 @@ class SparkJob(SupervisedJob):
             if not found:
                 raise SavepointError.nothing_committed(self.name, path)
             return found[-1]
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
+        if self._goes_on_beside():
             before = self.status().aligned_epoch
             self.request_aligned_epoch()
-            while self.status().aligned_epoch == before and self._thread.is_alive():
+            while self.status().aligned_epoch == before and not self._ended.is_set():
                 time.sleep(_POLL_S)
         status = self.status()
         aligned = status.aligned_epoch
-        while aligned > self.status().published and self._thread.is_alive():
+        while aligned > self.status().published and not self._ended.is_set():
             time.sleep(_POLL_S)
-        if (
-            aligned < 0
-            or aligned not in self._commits.retained()
-            or (status.epoch > aligned and not self._thread.is_alive())
-        ):
+        if aligned < 0 or aligned not in self._commits.retained() or (status.epoch > aligned and self._ended.is_set()):
             raise SavepointError.failed(path, "rows are in flight, and the job has ended")
         return aligned
 

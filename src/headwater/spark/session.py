@@ -10,9 +10,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from headwater.spark.java import find_java
+from headwater.spark.jvm import spark_context
 
 _PACKAGE = "org.apache.spark.sql.execution.streaming"
 
@@ -55,12 +57,10 @@ def local_session(parallelism: int, config: dict[str, str]) -> SparkSession:
         return active
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", str(_worker_launcher()))
-    builder = SparkSession.builder.appName("headwater").master(f"local[{parallelism},3]")
-    for name, value in {**LOCAL_CONFIG, **config}.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    conf = SparkConf().setAppName("headwater").setMaster(f"local[{parallelism},3]")
+    conf.setAll(list({**LOCAL_CONFIG, **config}.items()))
+    spark_context(conf).setLogLevel("ERROR")
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def job_session(session: SparkSession, parallelism: int, config: dict[str, str]) -> SparkSession:
@@ -78,6 +78,14 @@ def is_gone(session: SparkSession) -> bool:
     try:
         return not session.version
     except Exception:  # a connection that is refused or broken, as it happens
+        return True
+
+
+def is_shut_down(session: SparkSession) -> bool:
+    """Whether Spark has ended or is about to: a JVM that was told to end answers for a while."""
+    try:
+        return not session.sparkContext.defaultParallelism
+    except Exception:  # Spark's own when it ends, or a connection that is refused or broken
         return True
 
 

@@ -22,6 +22,7 @@ from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guaran
 from headwater.graph.nodes import SinkNode, SourceNode
 from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.engine import Engine, Job, Settings
+from headwater.job.signals import Foreground
 from headwater.local.engine import LocalEngine
 from headwater.plan.explain import explain
 from headwater.plan.plan import JobPlan, plan_job
@@ -224,24 +225,25 @@ class Environment:
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
     ) -> Job:
-        """Run the job: bounded input to its end, other input until it is stopped (Ctrl-C stops in an orderly way).
+        """Run the job: bounded input to its end, other input until it is stopped.
 
-        With `available_now` it stops by itself when it has read what was there at its start.
+        With `available_now` it stops by itself when it has read what was there at its start. Ctrl-C and SIGTERM stop it as
+        `job.stop()` does, and the program ends with exit code 130 or 143; a second one ends the program at once. In an
+        interpreter or a notebook Ctrl-C stops the job, which is returned.
         """
-        job = self.start(
-            from_=from_,
-            allow_dropped_state=allow_dropped_state,
-            renamed=renamed,
-            bounded=bounded,
-            available_now=available_now,
-            on_step=on_step,
-            clock=clock,
-            restart_time=restart_time,
-        )
-        try:
+        with Foreground(self.name, goes_on=self._outlives_process(self._job_dir)) as foreground:
+            job = self.start(
+                from_=from_,
+                allow_dropped_state=allow_dropped_state,
+                renamed=renamed,
+                bounded=bounded,
+                available_now=available_now,
+                on_step=on_step,
+                clock=clock,
+                restart_time=restart_time,
+            )
+            foreground.watch(job)
             job.wait()
-        except KeyboardInterrupt:
-            job.stop()
         return job
 
     def plan(self) -> JobPlan:
@@ -327,7 +329,12 @@ class Environment:
         sink = MemorySink()
         whole = self.graph.copy()
         collected = whole.add(SinkNode.of(flow, sink=sink, name="collect"))
-        self._start(whole.upstream_of(collected.origin), None, bounded=True).wait()
+        job = self._start(whole.upstream_of(collected.origin), None, bounded=True)
+        try:
+            job.wait()
+        except KeyboardInterrupt:
+            job.stop()
+            raise
         return sink.rows
 
 
