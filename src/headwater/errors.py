@@ -170,6 +170,13 @@ class RowError(HeadwaterError, ValueError):
         )
 
     @classmethod
+    def null_time(cls, step: str, column: str) -> RowError:
+        return cls(
+            f"step {step!r} takes event time from {column!r}, which must not be null; a row has none there; "
+            f"drop such rows first, with .where('{column} is not null')"
+        )
+
+    @classmethod
     def row_count(cls, step: str, before: int, after: int) -> RowError:
         return cls(
             f"step {step!r}: the function got {before} rows and returned {after}, so their event times are unknown; "

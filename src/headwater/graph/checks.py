@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.data.schema import Schema
+from headwater.data.types import is_time_type
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 
@@ -59,6 +60,14 @@ def check_has_watermarks(left: Flow, right: Flow, step: str) -> None:
                 f"source {flow.untimed[0]!r} without watermarks on the {which} side",
                 "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s')",
             )
+
+
+def check_time_column(rows: Schema, column: str, step: str) -> None:
+    """Event time comes from a column that can hold it."""
+    if not is_time_type(rows.field(column).type):
+        raise GraphError.bad_argument(
+            step, "takes event time from a timestamp or a bigint of milliseconds", column, f"choose from {rows}"
+        )
 
 
 def check_how(how: Any, known: tuple[str, ...], step: str) -> None:

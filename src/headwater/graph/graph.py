@@ -47,8 +47,8 @@ class Graph:
         return self._flow(node, tag.name, tag.schema)
 
     def _flow(self, node: Node, tag: str | None, schema: Schema) -> Flow:
-        above = (self.node(node_id) for node_id in sorted(self._above([node.id])))
-        untimed = tuple(n.name for n in above if isinstance(n, SourceNode) and n.is_untimed)
+        heard = (self.node(node_id) for node_id in sorted(self._heard(node.id)))
+        untimed = tuple(n.name for n in heard if isinstance(n, SourceNode) and n.is_untimed)
         edge = Edge(node.id, tag, FORWARD)
         return Flow(edges=(edge,), schema=schema, changelog=self.carried(edge), untimed=untimed)
 
@@ -100,6 +100,14 @@ class Graph:
             if node.id in wanted:
                 wanted.update(edge.source for edge in node.inputs)
         return wanted
+
+    def _heard(self, node_id: int) -> set[int]:
+        """This node and those whose watermarks come to it."""
+        heard = {node_id}
+        for node in reversed(self._nodes):
+            if node.id in heard and not node.sets_time:
+                heard.update(edge.source for edge in node.inputs)
+        return heard
 
     def between(self, first: Node, last: Node) -> list[Node]:
         """The nodes that rows pass on any way from one node to another, both included; none if there is no way."""

@@ -64,6 +64,9 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
         entry: dict[str, Any] = {"level": level}
         if node.is_stateful:
             entry.update(node.kept())
+        setters = sorted({by for _, by in plan.feeders(node) if by is not None})
+        if setters:
+            entry["event time by"] = setters
         entries[plan.graph.uid(node)] = entry
     sources = [plan.graph.uid(node) for node in plan.sources()]
     return {"parallelism": plan.parallelism, "key groups": plan.groups, "steps": entries, "sources": sources}

@@ -40,6 +40,17 @@ class TakesTime(Protocol):
 
 
 @runtime_checkable
+class SetsTime(Protocol):
+    """A stateless step behind which event time is its own. What it says of an epoch depends on the rows of that alone."""
+
+    is_quiet: bool
+    """Whether it has seen no row in the epoch, where its strategy says what that means."""
+
+    def watermark(self) -> int:
+        """How far event time has come with the rows of the epoch; the minimum when there is nothing to say."""
+
+
+@runtime_checkable
 class HoldsOpen(Protocol):
     """A stateless step that holds something open: a loop, a connection."""
 

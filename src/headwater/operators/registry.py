@@ -33,6 +33,7 @@ from headwater.operators.stateless.functions import (
     QueryOperator,
 )
 from headwater.operators.stateless.map_async import MapAsyncOperator
+from headwater.operators.stateless.watermarks import AssignWatermarksOperator
 from headwater.operators.window.counted import CountWindowOperator
 from headwater.operators.window.operator import WindowOperator
 from headwater.operators.window.sliced import SlicedWindowOperator
@@ -63,6 +64,7 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
 """By operation, and where there are several ways to compute it, by that."""
 STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "as_changelog": AsChangelogOperator,
+    "assign_watermarks": AssignWatermarksOperator,
     "with_row_kind": WithRowKindOperator,
     "map": MapOperator,
     "flat_map": FlatMapOperator,

@@ -23,6 +23,9 @@ from headwater.plan.rules.windows import choose_ways
 
 _NOTHING = Chosen()
 
+Feeder = tuple[str, str | None]
+"""The uid of a source or entry, and that of the step that has set event time anew on the way from there, if one has."""
+
 
 @dataclass
 class JobPlan:
@@ -61,15 +64,16 @@ class JobPlan:
         """The entries of a level in the order of the graph."""
         return [self.graph.node(n) for n, at in self.level_of_entry.items() if at == level]
 
-    def feeders(self, node: Node) -> set[str]:
-        """The uids of the entries and sources that an entry hears from, past the steps that are fused into them."""
-        places: set[int] = set()
-        for edge in node.inputs:
-            origin = self.graph.node(edge.source)
-            places.update(self.of(origin).fused_into)
-            if origin.is_source or self.of(origin).level is not None:
-                places.add(origin.id)
-        return {self.graph.uid(self.graph.node(place)) for place in places}
+    def feeders(self, node: Node) -> set[Feeder]:
+        """What an entry hears from, past the steps that are fused into it."""
+        behind: dict[int, set[Feeder]] = {}
+        """What those hear from that read a step's output."""
+        for above in self.graph:
+            found = {feeder for e in above.inputs if not e.exchange.moves for feeder in behind[e.source]}
+            if above.is_source or self.of(above).level is not None:
+                found.add((self.graph.uid(above), None))
+            behind[above.id] = {(place, self.graph.uid(above)) for place, _ in found} if above.sets_time else found
+        return {feeder for edge in node.inputs for feeder in behind[edge.source]}
 
     def kept_by_step(self) -> dict[str, dict[str, Any]]:
         """What each entry is and keeps, in words, by its uid; one that is not stateful keeps nothing but event time."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headwater.plan.plan import JobPlan
 from headwater.state import changelog
-from headwater.state.spread import Subtasks
+from headwater.state.spread import Subtasks, timed
 from headwater.task.host import LevelHost
 
 StateOf = tuple[str, str]
@@ -19,7 +19,7 @@ StateOf = tuple[str, str]
 def subtasks(plan: JobPlan, uid: str) -> Subtasks:
     """The subtasks of a plan as a step of it sees them."""
     entries = {plan.graph.uid(plan.graph.node(node)): plan.graph.node(node) for node in plan.level_of_entry}
-    feeders = frozenset(plan.feeders(entries[uid]))
+    feeders = frozenset(place if by is None else timed(place, by) for place, by in plan.feeders(entries[uid]))
     return Subtasks(plan.parallelism, plan.groups, frozenset(entries), feeders)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headwater.savepoints.errors import SavepointError
+from headwater.state.spread import set_by, timed
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class Renaming:
         }
 
     def channel(self, name: str) -> str:
-        """What a channel, which starts with a step's name, is called now."""
+        """What a channel, which starts with the names of steps, is called now."""
         uid, is_channel, rest = name.partition("/")
-        return f"{self.step(uid)}/{rest}" if is_channel else name
+        if not is_channel:
+            return name
+        by = set_by(name)
+        place = self.step(uid if by is None else uid.removesuffix(timed("", by)))
+        return f"{place if by is None else timed(place, self.step(by))}/{rest}"

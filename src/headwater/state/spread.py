@@ -15,6 +15,20 @@ import pyarrow as pa
 
 from headwater.state.keys import key_groups, subtasks_of
 
+_TIMED = "@"
+"""Stands between a step or source and the step that has set the event time of its rows; no uid has it."""
+
+
+def timed(channel: str, by: str) -> str:
+    """What a channel, or the uid it begins with, is called behind a step that sets event time anew."""
+    uid, is_channel, place = channel.partition("/")
+    return f"{uid}{_TIMED}{by}{is_channel}{place}"
+
+
+def set_by(channel: str) -> str | None:
+    """The step that has set the event time of a channel's rows, if one has."""
+    return channel.partition("/")[0].partition(_TIMED)[2] or None
+
 
 @dataclass(frozen=True)
 class Subtasks:
@@ -26,7 +40,7 @@ class Subtasks:
     entries: frozenset[str]
     """The uids of the steps that run on every subtask; other channels are splits of sources."""
     feeders: frozenset[str]
-    """The uids of the steps and sources that the step to restore hears from."""
+    """The uids of the steps and sources that the step to restore hears from, as its channels begin with them."""
 
     def channels(self, name: str) -> list[str]:
         """The channels that stand where a channel stood: those of the same step, the same split, or none any more."""
@@ -35,7 +49,8 @@ class Subtasks:
             return [name]
         if uid not in self.feeders:
             return []
-        return [f"{uid}/{subtask}" for subtask in range(self.count)] if uid in self.entries else [name]
+        is_entry = uid.partition(_TIMED)[0] in self.entries
+        return [f"{uid}/{subtask}" for subtask in range(self.count)] if is_entry else [name]
 
 
 class Spread(Protocol):

@@ -9,7 +9,7 @@ from headwater.descriptors import MapState
 from headwater.durations import Duration
 from headwater.functions import OutputTag
 from headwater.graph.edges import REBALANCE, Key, KeyPart
-from headwater.graph.nodes import AsChangelogNode, DeduplicateNode, WithRowKindNode
+from headwater.graph.nodes import AsChangelogNode, AssignWatermarksNode, DeduplicateNode, WithRowKindNode
 from headwater.graph.windowed import Windowed
 from headwater.streams.broadcast import BroadcastConnectedStreams, BroadcastStream
 from headwater.streams.connected import ConnectedStreams
@@ -19,6 +19,7 @@ from headwater.streams.steps.ends import Ends
 from headwater.streams.steps.rows import RowSteps
 from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
+from headwater.watermarks import Watermarks
 from headwater.windows.assigners import WindowAssigner
 
 if TYPE_CHECKING:
@@ -102,6 +103,20 @@ class Stream(RowSteps, ColumnSteps, Joinable, Ends):
         """
         self._check_meets(other, "cogroup")
         return CoGroupedStreams(self, other)
+
+    def assign_watermarks(self, watermarks: Watermarks, *, name: str = "assign_watermarks") -> Step:
+        """Take event time anew, from a column, and let it move by this strategy; watermarks from above count no more.
+
+        >>> env = Environment("doc", engine="local")
+        >>> rows = env.from_rows([("a", 1, 10), ("b", 2, 30)], "k string, n long, paid long")
+        >>> paid = rows.assign_watermarks(hw.Watermarks.bounded("paid", "5 ms"))
+        >>> paid.key_by("k").window(hw.tumbling("20 ms")).agg(n=hw.sum("n")).select("k", "n").collect()
+        [Row(k='a', n=1), Row(k='b', n=2)]
+
+        For rows that come without event time, out of a running aggregate for example, and for those that get another one.
+        The end of input still ends event time.
+        """
+        return self._add(AssignWatermarksNode.of(self._flow, watermarks=watermarks, name=name))
 
     def window_all(self, windows: WindowAssigner) -> WindowedStream:
         """Windows over all rows together, in one place."""

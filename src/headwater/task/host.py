@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from headwater.clock.quiet import Quiet
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
-from headwater.data.batch import MIN_TIMESTAMP, Batch, concat
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, concat
 from headwater.data.row_kinds import ROW_KIND
-from headwater.graph.nodes import Node
+from headwater.graph.nodes import AssignWatermarksNode, Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
 from headwater.operators.registry import operator_for
 from headwater.operators.stateless.pass_on import PassOperator
@@ -25,6 +26,7 @@ from headwater.state import changelog
 from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.memory import MEMORY
+from headwater.state.spread import set_by
 from headwater.state.table import StateTable
 from headwater.task.closing import close_all
 from headwater.task.counters import StepCounters
@@ -157,6 +159,8 @@ class _Entry:
         self._backend: StateBackend = DiskBackend(self.uid, local_dir) if chosen.state == ON_DISK else MEMORY
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
+        self._idle_ms = _idleness(plan, node)
+        self._quiet = Quiet() if self._idle_ms else None
         self._in_flight, self._stopwatch = InFlight(self.uid), stopwatch
         rows = plan.graph.input_schemas(node)
         is_changed = not all(plan.graph.carried(edge).is_append_only for edge in node.inputs)
@@ -170,7 +174,8 @@ class _Entry:
             self._outlet = Outlet.into(plan, node)
 
     def tables(self) -> dict[str, StateTable]:
-        return {**self.operator.tables(), **self._valve.tables(), **self._in_flight.tables()}
+        quiet = {} if self._quiet is None else self._quiet.tables()
+        return {**self.operator.tables(), **self._valve.tables(), **quiet, **self._in_flight.tables()}
 
     def sizes(self) -> dict[str, int]:
         return {name: len(table) for name, table in self.operator.tables().items()}
@@ -178,6 +183,8 @@ class _Entry:
     def reset(self) -> None:
         self.operator.reset()
         self._valve.clear_all()
+        if self._quiet is not None:
+            self._quiet.clear_all()
         self._in_flight.clear_all()
 
     def close(self) -> None:
@@ -201,7 +208,8 @@ class _Entry:
             rows_in += self._process(handled, before, emit)
             for payload in handled:
                 if payload.watermark_ms is not None:
-                    self._valve.update(payload.channel, payload.watermark_ms, idle=payload.idle, side=payload.side)
+                    idle = self._is_idle(payload)
+                    self._valve.update(payload.channel, payload.watermark_ms, idle=idle, side=payload.side)
         for channel, side in self._in_flight.channels():
             self._valve.update(channel, MIN_TIMESTAMP, side=side)  # event time waits for it, also when it is new
         after = StepTime(self._valve.settle(), facts.now_ms)
@@ -216,6 +224,14 @@ class _Entry:
         if facts.unaligned_ms is not None:
             counters = replace(counters, in_flight=self._in_flight.rows, budget=self._in_flight.budget)
         outcome.steps[self.uid] = counters
+
+    def _is_idle(self, payload: Payload) -> bool:
+        """Whether a channel that says how far it is need not be waited for: as it says, or as its quiet tells."""
+        idle_ms = self._idle_ms.get(set_by(payload.channel)) if self._idle_ms else None
+        if idle_ms is None or payload.watermark_ms == MAX_TIMESTAMP:
+            return payload.idle
+        assert self._quiet is not None
+        return self._quiet.is_idle(payload.channel, payload.facts.now_ms, idle_ms, is_quiet=payload.idle)
 
     def _handle(self, arrived: list[Payload], facts: EpochFacts) -> Iterator[list[Payload]]:
         """What to handle in this epoch, in order, list by list; in an unaligned one, takes the time until all are."""
@@ -250,3 +266,14 @@ class _Entry:
             assert isinstance(operator, TakesCombined)
             rows_in += operator.process_combined(concat(combined), time, emit)
         return rows_in
+
+
+def _idleness(plan: JobPlan, node: Node) -> dict[str | None, int]:
+    """After how long without rows channels are idle, by the step on the way here that sets their event time."""
+    idle_ms: dict[str | None, int] = {
+        plan.graph.uid(setter): setter.watermarks.idle_ms
+        for setter in plan.graph
+        if isinstance(setter, AssignWatermarksNode) and setter.watermarks.idle_ms is not None
+    }
+    heard = {by for _, by in plan.feeders(node)} if idle_ms else set()
+    return {uid: after_ms for uid, after_ms in idle_ms.items() if uid in heard}

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from headwater.data.batch import Batch
+from headwater.data.batch import MAX_TIMESTAMP, Batch
 from headwater.data.schema import Schema
 from headwater.graph.edges import LEFT, Exchange
 from headwater.graph.nodes import Node
-from headwater.operators.contract import Combiner, HoldsOpen, StatelessOperator, TakesTime
+from headwater.operators.contract import Combiner, HoldsOpen, SetsTime, StatelessOperator, TakesTime
 from headwater.operators.registry import combiner_for, stateless_operator
 from headwater.plan.plan import JobPlan
+from headwater.state.spread import timed
 from headwater.task.closing import close_all
 from headwater.task.payload import MAX_PAYLOAD_BYTES, EpochFacts, Payload, encode_payload
 from headwater.task.routing import route, with_key
@@ -28,6 +29,7 @@ class Outlet:
         self._plan = plan
         self._root = root
         self.ports = root.all_ports()
+        self._setters = {branch.time.uid: branch.time for branch in root.all_branches() if branch.time is not None}
         self._steps = list(root.all_steps())
         self.sink_batches: dict[str, list[Batch]] = {}
         self.unread: dict[str, list[Batch]] = {}
@@ -75,10 +77,19 @@ class Outlet:
         return ready
 
     def finish(self, watermark_ms: int, *, idle: bool = False) -> list[Routed]:
-        """The last payloads of the epoch: for every port, the watermark, and whether this channel is idle, to every subtask."""
+        """The last payloads of the epoch: for every port, the watermark, and whether this channel is idle, to every subtask.
+
+        Behind a step that sets event time they are what that step says of its rows, until event time ends.
+        """
+        said: dict[str | None, tuple[int, bool]] = {None: (watermark_ms, idle)}
+        is_end = watermark_ms == MAX_TIMESTAMP
+        for uid, setter in self._setters.items():
+            own = setter.operator.watermark(), setter.operator.is_quiet
+            said[uid] = (MAX_TIMESTAMP, False) if is_end else own
         for port in self.ports:
+            at_ms, is_idle = said[port.timed_by]
             for subtask in range(self._plan.parallelism):
-                self._send(port, subtask, watermark_ms=watermark_ms, idle=idle)
+                self._send(port, subtask, watermark_ms=at_ms, idle=is_idle)
         return self.take()
 
     def _push(self, branch: _Branch, tag: str | None, batch: Batch) -> None:
@@ -122,7 +133,8 @@ class Outlet:
         idle: bool = False,
         combined: bool = False,
     ) -> None:
-        channel = (port.level, port.node, self._channel, self._sequence, self._facts)
+        name = self._channel if port.timed_by is None else timed(self._channel, port.timed_by)
+        channel = (port.level, port.node, name, self._sequence, self._facts)
         payload = Payload(*channel, watermark_ms, batch, idle, combined, port.side)
         self._sequence += 1
         self._ready.append((subtask, encode_payload(payload)))
@@ -139,11 +151,24 @@ class Port:
     step: str
     combiner: Combiner | None = None
     side: int = LEFT
+    timed_by: str | None = None
+    """The uid of the fused step on the way that sets event time, if one does."""
+
+
+@dataclass(frozen=True)
+class _Setter:
+    """A step that sets event time."""
+
+    uid: str
+    operator: SetsTime
 
 
 @dataclass
 class _Branch:
     """What hangs behind one step, by side output."""
+
+    time: _Setter | None = None
+    """What sets the event time of its rows, if a fused step does."""
 
     sinks: dict[str | None, list[str]] = field(default_factory=dict)
     ports: dict[str | None, list[Port]] = field(default_factory=dict)
@@ -153,31 +178,36 @@ class _Branch:
         """Whether anything takes the rows of a side output."""
         return tag in self.sinks or tag in self.ports or tag in self.steps
 
+    def all_branches(self) -> Iterator[_Branch]:
+        """This one and those behind the steps fused behind it."""
+        yield self
+        for _, behind in self._fused():
+            yield from behind.all_branches()
+
     def all_steps(self) -> Iterator[StatelessOperator]:
         """Every step fused behind this one."""
-        for steps in self.steps.values():
-            for operator, behind in steps:
-                yield operator
-                yield from behind.all_steps()
+        return (operator for branch in self.all_branches() for operator, _ in branch._fused())
 
     def all_ports(self) -> list[Port]:
-        """Every input of an entry reachable from here, once each."""
-        found = {(port.node, port.side): port for ports in self.ports.values() for port in ports}
-        for steps in self.steps.values():
-            for _, behind in steps:
-                found.update({(port.node, port.side): port for port in behind.all_ports()})
+        """Every input of an entry reachable from here, once for each step that sets the event time of its rows, if any."""
+        ports = (port for branch in self.all_branches() for ports in branch.ports.values() for port in ports)
+        found = {(port.node, port.side, port.timed_by or ""): port for port in ports}
         return [found[place] for place in sorted(found)]
 
+    def _fused(self) -> Iterator[tuple[StatelessOperator, _Branch]]:
+        return (step for steps in self.steps.values() for step in steps)
 
-def _branch_behind(plan: JobPlan, node: Node) -> _Branch:
-    branch = _Branch()
+
+def _branch_behind(plan: JobPlan, node: Node, time: _Setter | None = None) -> _Branch:
+    branch = _Branch(time)
     for consumer, edge in plan.graph.consumers(node):
         schema = plan.graph.edge_schema(edge)
         if edge.exchange.moves:
             chosen, uid = plan.of(consumer), plan.graph.uid(consumer)
             assert chosen.level is not None
             combiner = combiner_for(consumer, uid) if chosen.is_combined else None
-            port = Port(consumer.id, chosen.level, edge.exchange, schema, uid, combiner, edge.side)
+            timed_by = None if time is None else time.uid
+            port = Port(consumer.id, chosen.level, edge.exchange, schema, uid, combiner, edge.side, timed_by)
             branch.ports.setdefault(edge.tag, []).append(port)
         else:
             _attach(plan, branch, edge.tag, consumer, schema)
@@ -189,8 +219,11 @@ def _attach(plan: JobPlan, branch: _Branch, tag: str | None, node: Node, schema:
     if node.is_sink:
         branch.sinks.setdefault(tag, []).append(uid)
     else:
-        step = (stateless_operator(node, uid, schema), _branch_behind(plan, node))
-        branch.steps.setdefault(tag, []).append(step)
+        operator, time = stateless_operator(node, uid, schema), branch.time
+        if node.sets_time:
+            assert isinstance(operator, SetsTime)
+            time = _Setter(uid, operator)
+        branch.steps.setdefault(tag, []).append((operator, _branch_behind(plan, node, time)))
 
 
 def _mixed(channel: str, epoch: int) -> int:

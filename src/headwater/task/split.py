@@ -10,12 +10,12 @@ from headwater.clock.event_time import timestamps_of
 from headwater.connectors.contract import DEAD_LETTERS, DeadLetters
 from headwater.data.batch import MAX_TIMESTAMP, Batch, no_timestamps
 from headwater.graph.nodes import SourceNode
+from headwater.operators.stateless.channel_watermark import channel_watermark
 from headwater.plan.plan import JobPlan
 from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
-from headwater.task.split_watermark import split_watermark
 
 _CHUNK_ROWS = 131_072
 """Rows handled at a time: large enough for vectorised steps, small enough to keep payloads flowing."""
@@ -33,7 +33,7 @@ class SplitHost:
         """Payloads as they become ready; the last outcome holds the sinks' tables and the counters."""
         outlet = self._outlet
         outlet.begin(facts, f"{self.uid}/{self._split}", start)
-        mark, rows = split_watermark(self._node, self.uid), 0
+        mark, rows = channel_watermark(self._node.watermarks, self.uid, self._node.schema.row), 0
         dead_letters = 0
         for batch in self._batches(start, end):
             if isinstance(batch, DeadLetters):

@@ -22,6 +22,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.meeting import group_in_windows, join_in_windows
 from headwater.graph.nodes import (
     AsChangelogNode,
+    AssignWatermarksNode,
     BroadcastProcessNode,
     CoProcessNode,
     DeduplicateNode,
@@ -157,6 +158,7 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
             f.rows, Broadcast(f.others.everywhere(), (RULES,)), function=Beside(), schema="n int"
         )
     ],
+    AssignWatermarksNode: [lambda f: AssignWatermarksNode.of(f.rows, watermarks=hw.Watermarks.monotonous("at"))],
     AsChangelogNode: [lambda f: AsChangelogNode.of(f.rows, key="k")],
     WithRowKindNode: [lambda f: WithRowKindNode.of(f.rows)],
     NormalizeNode: [lambda f: NormalizeNode.of(dataclasses.replace(f.rows, changelog=BY_KEY), name="whole")],

@@ -12,10 +12,12 @@ from headwater.graph.nodes.lookup import LookupJoinNode
 from headwater.graph.nodes.process import BroadcastProcessNode, CoProcessNode, KeyedProcessNode, StatefulProcessNode
 from headwater.graph.nodes.ranks import DeduplicateNode, TopNNode
 from headwater.graph.nodes.rows import FilterNode, FlatMapNode, MapAsyncNode, MapNode, ProcessNode, RowFunctionNode
+from headwater.graph.nodes.times import AssignWatermarksNode
 from headwater.graph.nodes.windows import WindowInput, WindowJoinNode, WindowNode
 
 __all__ = [
     "AsChangelogNode",
+    "AssignWatermarksNode",
     "BroadcastProcessNode",
     "CoProcessNode",
     "DeduplicateNode",

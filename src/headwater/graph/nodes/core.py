@@ -40,6 +40,8 @@ class Node:
     is_stateful: ClassVar[bool] = False
     uses_backend: ClassVar[bool] = False
     """Whether its state lives where the job's state backend keeps it; that of other steps is in memory."""
+    sets_time: ClassVar[bool] = False
+    """Whether event time is the step's own from here on, whatever watermarks come before it."""
     waits_by_side: ClassVar[bool] = False
     """Whether event time is taken over two inputs, each as a whole, and not over all channels alike."""
 
@@ -53,7 +55,7 @@ class Node:
     @property
     def is_remembered(self) -> bool:
         """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""
-        return self.is_stateful or self.is_source
+        return self.is_stateful or self.is_source or self.sets_time
 
     def kept(self) -> dict[str, Any]:
         """What a stateful step keeps, in words; state fits as long as these are the same."""

@@ -8,9 +8,9 @@ from typing import ClassVar, Self
 from headwater.connectors.contract import Changes, Sink, Source
 from headwater.data.row_kinds import ROW_KIND
 from headwater.data.schema import Schema, SchemaLike
-from headwater.data.types import is_time_type
 from headwater.errors import GraphError
 from headwater.graph.changelog import ANY, APPEND, APPEND_OR_RETRACT, Modes
+from headwater.graph.checks import check_time_column
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.changelog import told_schema
 from headwater.graph.nodes.core import Node
@@ -37,13 +37,8 @@ class SourceNode(Node):
         watermarks = watermarks or Watermarks.none()
         if not isinstance(watermarks, Watermarks):
             raise GraphError.bad_argument(name, "needs a watermark strategy", watermarks, "use one of hw.Watermarks")
-        if watermarks.column is not None and not is_time_type(rows.field(watermarks.column).type):
-            raise GraphError.bad_argument(
-                name,
-                "takes event time from a timestamp or a bigint of milliseconds",
-                watermarks.column,
-                f"choose from {rows}",
-            )
+        if watermarks.column is not None:
+            check_time_column(rows, watermarks.column, name)
         return cls(name=name, inputs=(), schema=rows, source=source, watermarks=watermarks)
 
     @property
