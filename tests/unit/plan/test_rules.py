@@ -118,7 +118,19 @@ def test_a_step_is_fused_into_whatever_its_rows_come_from_in_place() -> None:
     assert of["where"].fused_into == (ids["right"], ids["count"]) == (1, 2)
     assert (of["where"].level, of["count"].level, of["last"].level) == (1, 1, 2)
     assert of["sink"].fused_into == (ids["last"],)
-    assert plan.feeders(plan.graph.node(ids["last"])) == {"count", "right", "where"}
+    assert plan.feeders(plan.graph.node(ids["last"])) == {("count", None), ("right", None), ("where", None)}
+
+
+def test_a_step_hears_of_the_last_step_on_the_way_that_sets_event_time() -> None:
+    env = hw.Environment("rules", engine="local")
+    rows = source(env, "rows")
+    first = rows.assign_watermarks(hw.Watermarks.monotonous("n"), name="first")
+    second = first.where("n > 1").assign_watermarks(hw.Watermarks.monotonous("n"), name="second")
+    last = rows.union(first, second).key_by("k").process(Count(), "n long", name="last")
+    last.sink(hw.connectors.memory())
+    plan = env.plan()
+    node = next(node for node in plan.graph if node.name == "last")
+    assert plan.feeders(node) == {("rows", None), ("rows", "first"), ("rows", "second")}
 
 
 def test_rules_are_in_a_file_each_in_the_order_they_are_listed() -> None:
