@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
+from types import TracebackType
 from typing import Any, Protocol
 
 from headwater.errors import UserCodeError
+
+_HEADWATER = str(Path(__file__).parents[1])
 
 
 class Opens(Protocol):
@@ -26,7 +30,14 @@ def user_code_failed(error: BaseException, step: str, key: Any = None, timestamp
     """The error to raise in place of `error`; the frames of Headwater itself above the user's are left out."""
     if isinstance(error, UserCodeError):  # of a function that user code was given to call
         return error
-    frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
-    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
+    text = "".join(traceback.format_exception(type(error), error, _from_user(error.__traceback__)))
     cause = traceback.format_exception_only(error)[-1].strip()
     return UserCodeError(step, key, timestamp, cause, text)
+
+
+def _from_user(frames: TracebackType | None) -> TracebackType | None:
+    """The frames from the first one outside Headwater on; all but the first where there is none outside."""
+    at = frames
+    while at is not None and at.tb_frame.f_code.co_filename.startswith(_HEADWATER):
+        at = at.tb_next
+    return at or (frames and frames.tb_next) or frames

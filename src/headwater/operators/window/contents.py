@@ -6,16 +6,15 @@ together: until the batch ends, a window holds the places of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import Batch
-from headwater.data.rows import decode, encode_rows, make_rows, row_class
+from headwater.data.rows import converter, decode, encode_rows, make_rows, row_class
 from headwater.data.schema import Schema
 from headwater.descriptors import ListState, StateDeclaration, ValueState, state_of_type
 from headwater.functions import AggregateFunction
@@ -28,8 +27,8 @@ from headwater.windows.evictors import Element, Evictor
 Point = Callable[[Scope], None]
 """Makes a window's state the current one."""
 Folding = Callable[[Any, Any], Any] | AggregateFunction[Any, Any, Any]
-Fold = Callable[[Sequence[list[Any]]], list[Any]]
-"""Gives, for each list of rows, the row made of it."""
+Fold = Callable[[Sequence[list[Any]]], Iterable[Any]]
+"""Gives, for each list of rows, the row made of it; a user's function is called for one when it is asked for."""
 Held = Any
 """What a window held when it fired."""
 
@@ -72,8 +71,11 @@ class Contents(Protocol):
     def finish(self, point: Point) -> None:
         """The table is done; store what is held."""
 
-    def compute(self, firings: Sequence[Held]) -> list[Any]:
-        """For each firing, the value: a list of elements or a row, or that all was taken back."""
+    def compute(self, firings: Sequence[Held]) -> Iterable[Any]:
+        """For each firing, the value: a list of elements or a row, or that all was taken back.
+
+        A user's function is called for a firing when its value is asked for, so who asks knows where it failed.
+        """
 
 
 class RowContents:
@@ -124,7 +126,7 @@ class RowContents:
     def finish(self, point: Point) -> None:
         """Rows are stored as they come."""
 
-    def compute(self, firings: Sequence[Held]) -> list[Any]:
+    def compute(self, firings: Sequence[Held]) -> Iterable[Any]:
         rows = [held or [] for held in firings]
         return rows if self._fold is None else self._fold(rows)
 
@@ -174,19 +176,26 @@ class FoldedContents:
     def finish(self, point: Point) -> None:
         """The value is stored as it changes."""
 
-    def compute(self, firings: Sequence[Held]) -> list[Any]:
-        return [result_of(self._function, held, self._fields) for held in firings]
+    def compute(self, firings: Sequence[Held]) -> Iterable[Any]:
+        return (result_of(self._function, held, self._fields) for held in firings)
 
 
-def fold_rows(function: Folding, fields: int) -> Fold:
-    """A Python fold over the rows of each firing."""
+def fold_rows(function: Folding, dtype: pa.DataType, fields: int) -> Fold:
+    """A Python fold over the rows of each firing. The function gets what it gave as a value of this type, as from state."""
+    kept_as = converter(dtype)
 
-    def fold(firings: Sequence[list[Any]]) -> list[Any]:
+    def folded(rows: list[Any]) -> Any:
         if isinstance(function, AggregateFunction):
-            return [result_of(function, reduce(function.add, rows, function.create()), fields) for rows in firings]
-        return [reduce(function, rows) for rows in firings]
+            kept = function.create()
+            for row in rows:
+                kept = kept_as(function.add(kept, row))
+        else:
+            kept = rows[0]
+            for row in rows[1:]:
+                kept = kept_as(function(kept, row))
+        return result_of(function, kept, fields)
 
-    return fold
+    return lambda firings: map(folded, firings)
 
 
 def aggregate_rows(aggregation: Aggregation, schema: Schema, step: str) -> Fold:
@@ -227,7 +236,7 @@ def contents_of(node: WindowNode, step: str) -> Contents:
     if aggregation is not None:
         fold = aggregate_rows(aggregation, schema, step)
     elif folding is not None:
-        fold = fold_rows(folding, fields)
+        fold = fold_rows(folding, node.accumulator or schema.struct, fields)
     return RowContents(schema, node.evictor, evicts_after=node.evicts_after, fold=fold)
 
 

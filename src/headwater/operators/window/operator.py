@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -331,7 +331,9 @@ class WindowOperator(KeepsTimers):
     def _finish(self, emit: Emit) -> None:
         """Compute what fired, all at once, and store what is held."""
         open_firings = [e for e in self._events if isinstance(e, Firing) and e.rows is None]
-        for firing, value in zip(open_firings, self._contents.compute([f.held for f in open_firings]), strict=True):
+        values = iter(self._contents.compute([firing.held for firing in open_firings]))
+        for firing in open_firings:
+            value = self._value_of(firing, values)
             firing.rows = [] if value is TAKEN_BACK else [value]
         self._contents.finish(self._point_at)
         for event in self._events:
@@ -343,6 +345,14 @@ class WindowOperator(KeepsTimers):
             emit(tag, side)
         for tag, late in self._late.take():
             emit(tag, late)
+
+    def _value_of(self, firing: Firing, values: Iterator[Any]) -> Any:
+        try:
+            return next(values)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise user_code_failed(error, self._step, firing.key, firing.window.last) from None
 
     # -- the end of windows -----------------------------------------------------------------------------------------
 
