@@ -74,8 +74,13 @@ class Valve:
         self._changed: dict[str, None] = {}
 
     def update(self, channel: str, watermark_ms: int, *, idle: bool = False, side: int = 0) -> None:
-        """Take what a channel, of any side, says; a watermark behind what the channel said before is ignored."""
+        """Take what a channel, of any side, says; a watermark behind what the channel said before is ignored.
+
+        A channel that had ended and speaks again, as of a split that was gone and is back, is as one that is new.
+        """
         known_ms, status = self._channels.get(channel, (MIN_TIMESTAMP, COUNTS))
+        if known_ms == MAX_TIMESTAMP:
+            known_ms, status = MIN_TIMESTAMP, COUNTS
         if idle:
             status = IDLE
         elif status == IDLE:

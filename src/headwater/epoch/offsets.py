@@ -13,11 +13,12 @@ from headwater.connectors.contract import FOR_EVER_MS, Positions
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.alignment import Marks, Stand, held_back, merged
 from headwater.epoch.backpressure import Unaligned, next_pace
-from headwater.epoch.offset import Offset
+from headwater.epoch.offset import BySplit, Offset
 from headwater.graph.nodes import SourceNode
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
 from headwater.task.payload import EpochFacts
+from headwater.task.split import NO_SPLIT
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class SplitRange:
     """Whether the split has come to its end with this range, so that its watermark goes to the maximum."""
     idle: bool
     """Whether the split has been without rows for so long that nobody is to wait for it."""
+
+    def at(self, uid: str, position: int) -> BySplit:
+        """A position of it, as it is reported; what stands for a source without splits has none."""
+        return {} if self.split == NO_SPLIT else {uid: {self.split: position}}
 
 
 Clock = Callable[[int], int]
@@ -48,7 +53,7 @@ def first_offset(plan: JobPlan, clock: Clock, origin: Origin | None = None) -> O
     now_ms = clock(-1)
     positions = {plan.graph.uid(node): node.source.earliest() for node in plan.sources()}
     active_ms = {
-        uid: dict.fromkeys(positions[uid], now_ms)
+        uid: dict.fromkeys(positions[uid] or [NO_SPLIT], now_ms)
         for node in plan.sources()
         if node.watermarks.idle_ms is not None and (uid := plan.graph.uid(node))
     }
@@ -123,7 +128,7 @@ class _Input:
     ends: bool
     """Whether there is nothing more to come once the goal is reached."""
     active_ms: dict[str, int]
-    """When each split last had rows to read; for a new split, now."""
+    """When each split last had rows to read; for a new split, now. Without splits, since when there are none."""
 
     def is_read_up_at(self, positions: Positions) -> bool:
         """Whether nothing is left up to the goal; a split that is gone has nothing."""
@@ -165,6 +170,7 @@ def _input(
     known = start.active_ms.get(uid, {})
     seen = latest if goes_on else ceiling  # rows that are left to the next run are rows all the same
     active_ms = {s: now_ms if seen[s] > begin.get(s, 0) else known.get(s, now_ms) for s in ceiling}
+    active_ms = active_ms or {NO_SPLIT: known.get(NO_SPLIT, now_ms)}
     return _Input(node, uid, begin, ceiling, goal, targets is not None or node.source.bounded, active_ms)
 
 
@@ -196,7 +202,8 @@ def is_caught_up(start: Offset, targets: dict[str, Positions], unaligned: Unalig
 def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
     """What to read for the epoch between two offsets: every split, also when it has nothing new.
 
-    A split that is gone has ended, so that nobody waits for it.
+    A split that is gone has ended, so that nobody waits for it. A source that has no splits has not: others wait for it as
+    for a split without rows, until it has some.
     """
     found = []
     for node in plan.sources():
@@ -208,6 +215,10 @@ def ranges(plan: JobPlan, start: Offset, end: Offset) -> list[SplitRange]:
             ended = end.end or full.get(split) == to
             idle = not ended and _is_idle(node, end.active_ms.get(uid, {}), split, end.now_ms)
             found.append(SplitRange(node.id, split, at, to, ended, idle))
+        if not reached or (not begin and not node.source.bounded):
+            ended = end.end or node.source.bounded or bool(reached)
+            idle = not ended and _is_idle(node, end.active_ms.get(uid, {}), NO_SPLIT, end.now_ms)
+            found.append(SplitRange(node.id, NO_SPLIT, 0, 0, ended, idle))
         gone = sorted(set(begin) - set(reached))
         found += [SplitRange(node.id, split, begin[split], begin[split], ended=True, idle=False) for split in gone]
     return found

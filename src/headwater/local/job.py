@@ -155,7 +155,7 @@ class LocalJob(SupervisedJob):
             host = self._cluster.split(part.node, part.split)
             for outcome in host.run(part.start, part.end, facts, ended=part.ended, idle=part.idle):
                 payloads.extend(outcome.payloads)
-            reports.append(self._report(outcome, f"s{index:04d}", {host.uid: {part.split: part.end}}))
+            reports.append(self._report(outcome, f"s{index:04d}", part.at(host.uid, part.end)))
         for place, outcome in self._cluster.run_levels(payloads):
             reports.append(self._report(outcome, place))
         return Computed(reports, end.positions, end.now_ms, end.end)

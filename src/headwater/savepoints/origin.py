@@ -22,6 +22,7 @@ from headwater.savepoints.renaming import Renaming
 from headwater.state.keys import subtasks_of
 from headwater.state.table import StateTable
 from headwater.task.host import LevelHost
+from headwater.task.split import NO_SPLIT
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ class Origin:
     def offset(self, first: Offset) -> Offset:
         """A job's first offset, with positions as they were in the savepoint where it has them; no split is idle yet.
 
-        Splits that came since are read from their beginning, as they would have been.
+        Splits that came since are read from their beginning, as they would have been, also when there were none.
         """
         saved = self.savepoint().offset
         now_ms = max(first.now_ms, saved.now_ms)
         positions = dict(first.positions)
         for uid, read in self._by_source(first.positions, saved.positions).items():
-            positions[uid] = {**dict.fromkeys(first.positions[uid], 0), **read}
+            positions[uid] = {**dict.fromkeys(first.positions[uid], 0), **read} if read else {}
         return replace(
             first,
             epoch=self.epoch + 1,
@@ -74,7 +75,7 @@ class Origin:
             now_ms=now_ms,
             positions=positions,
             marks=self._by_source(first.positions, saved.marks),
-            active_ms={uid: dict.fromkeys(positions[uid], now_ms) for uid in first.active_ms},
+            active_ms={uid: dict.fromkeys(positions[uid] or [NO_SPLIT], now_ms) for uid in first.active_ms},
         )
 
     def _by_source(self, uids: Collection[str], saved: BySplit) -> BySplit:

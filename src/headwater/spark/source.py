@@ -152,7 +152,7 @@ class JobReader(DataSourceStreamReader):
             if outcome.steps:
                 epoch = bundle.facts.epoch
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
-                starts, positions = ({host.uid: {part.split: at}} for at in (part.start, part.end))
+                starts, positions = part.at(host.uid, part.start), part.at(host.uid, part.end)
                 report = TaskReport(
                     tuple(staged), outcome.steps, positions, starts, end=bundle.end, now_ms=bundle.facts.now_ms
                 )

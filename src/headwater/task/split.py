@@ -17,6 +17,8 @@ from headwater.task.host import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
 
+NO_SPLIT = "(no splits)"
+"""Speaks for a source that has no splits: event time waits for it, or need not, as for one of its splits."""
 _CHUNK_ROWS = 131_072
 """Rows handled at a time: large enough for vectorised steps, small enough to keep payloads flowing."""
 
@@ -55,7 +57,8 @@ class SplitHost:
     def close(self) -> None:
         """Give the place up: the source and fused steps close what they hold open."""
         try:
-            self._node.source.release(self._split)
+            if self._split != NO_SPLIT:
+                self._node.source.release(self._split)
         finally:
             self._outlet.close()
 
