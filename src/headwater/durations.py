@@ -45,6 +45,8 @@ def duration_ms(value: Duration, *, what: str = "duration", negative: bool = Fal
         raise DurationError.not_a_duration(what, value)
     if millis < 0 and not negative:
         raise DurationError.negative(what, value)
+    if abs(millis) >= 1 << 63:
+        raise DurationError.too_long(what, value)
     return millis
 
 

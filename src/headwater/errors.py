@@ -6,6 +6,8 @@ need not parse text. Texts live here, in classmethods, so that one read of this 
 
 from __future__ import annotations
 
+import difflib
+
 
 class HeadwaterError(Exception):
     """The root of all errors raised by Headwater."""
@@ -26,6 +28,10 @@ class DurationError(HeadwaterError, ValueError):
     @classmethod
     def negative(cls, what: str, value: object) -> DurationError:
         return cls(f"{what} must not be negative; got {value!r}")
+
+    @classmethod
+    def too_long(cls, what: str, value: object) -> DurationError:
+        return cls(f"{what} must fit 64 bits of milliseconds, 292 million years; got {value!r}; choose a shorter one")
 
     @classmethod
     def finer_than_a_millisecond(cls, what: str, value: object) -> DurationError:
@@ -207,6 +213,41 @@ class UserCodeError(HeadwaterError):
 
 class StateError(HeadwaterError):
     """State used or declared wrongly."""
+
+    @classmethod
+    def beyond_windows(cls, step: str, timestamp: int, row: object) -> RowError:
+        return cls(
+            f"step {step!r}: windows reach to 292,000 years from 1970, and that of a row at timestamp {timestamp} would lie "
+            f"beyond: {_short(row)}; {unit_meant(timestamp) or 'filter such rows out before the step'}"
+        )
+
+    @classmethod
+    def not_windows(cls, step: str, assigner: str, given: object) -> RowError:
+        return cls(
+            f"step {step!r}: assign of {assigner} must give windows; got {_short(given)}; "
+            f"return a list such as [hw.Window(start, end)], or [] for a row that is in none"
+        )
+
+    @classmethod
+    def bad_window(cls, step: str, assigner: str, window: object, row: object) -> RowError:
+        return cls(
+            f"step {step!r}: a window ends after its start, and both are within 292,000 years of 1970, in milliseconds; "
+            f"{assigner} gave {window!r} for {_short(row)}; mend assign"
+        )
+
+    @classmethod
+    def not_a_trigger_result(cls, step: str, method: str, given: object) -> RowError:
+        return cls(
+            f"step {step!r}: {method} must return a hw.TriggerResult; got {_short(given)}; "
+            f"end it with return hw.TriggerResult.CONTINUE, or FIRE"
+        )
+
+    @classmethod
+    def beyond_datetimes(cls, micros: int) -> RowError:
+        return cls(
+            f"a timestamp is {micros} microseconds from 1970, and Python's datetimes end with the year 9999; "
+            f"{unit_meant(micros // 1000) or 'filter such rows out, or keep the time as a bigint'}"
+        )
 
     @classmethod
     def bad_default(cls, name: str, default: object, dtype: object, why: str) -> StateError:
@@ -473,11 +514,42 @@ class SourceError(HeadwaterError):
         return cls(f"{what} cannot be read: {problem}; {action}")
 
     @classmethod
-    def bad_timestamp(cls, source: str, column: str, row: object) -> SourceError:
+    def bad_timestamp(cls, source: str, column: str, found: str, row: object) -> SourceError:
         return cls(
-            f"source {source}: the event-time column {column!r} is null in {_short(row)}; filter such rows out before the log, "
-            f"or take another column for the watermarks"
+            f"source {source}: the event-time column {column!r} is {found} in {_short(row)}; filter such rows out before the "
+            f"log, or take another column for the watermarks"
         )
+
+
+class NoField(AttributeError):
+    """A field that a row does not have; told as an error of the code that asked for it."""
+
+    def __init__(self, name: str, fields: tuple[str, ...]) -> None:
+        super().__init__(name)
+        self.field, self.fields = name, fields
+
+    def __str__(self) -> str:
+        """Made when it is shown: code may ask rows for fields that they need not have."""
+        like = difflib.get_close_matches(self.field, self.fields, 1)
+        meant = f"; did you mean {like[0]!r}?" if like else ""
+        return f"the row has no field {self.field!r}; its fields are {', '.join(self.fields)}{meant}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.field, self.fields))
+
+
+def unit_meant(timestamp_ms: int) -> str:
+    """A question, where a time in milliseconds is far off, and near today in a finer unit."""
+    for unit, per_ms in (("nanoseconds", 1_000_000), ("microseconds", 1_000)):
+        if _MEANT_MS[0] <= timestamp_ms // per_ms < _MEANT_MS[1]:
+            return (
+                f"is the event-time column in {unit}? Headwater reads a bigint as milliseconds: divide it by {per_ms:_}"
+            )
+    return ""
+
+
+_MEANT_MS = (315_532_800_000, 4_102_444_800_000)
+"""The years 1980 to 2099, of which most times are."""
 
 
 def _ranges(numbers: list[int]) -> str:

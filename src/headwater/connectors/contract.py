@@ -63,6 +63,8 @@ class Source(ABC):
     """False for a source that breaks the rule above: its rows are lost when the epoch that read them is computed again."""
     has_dead_letters: bool = False
     """Whether `read` gives records that it cannot read as `DeadLetters`; otherwise it fails at the first of them."""
+    finds_columns_by_name: bool = False
+    """Whether a record may lack a column, as JSON may, so that a name which is wrong gives nulls and no error."""
     max_positions_per_epoch: int | None = None
     """The most that an epoch reads of it, if what stands at a position is no row but something larger, as a file."""
 

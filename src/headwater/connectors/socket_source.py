@@ -36,6 +36,7 @@ class SocketSource(Source):
         self._format = values
         self._timeout_s = duration_ms(timeout, what="timeout") / 1000
         self.has_dead_letters = has_dead_letters
+        self.finds_columns_by_name = values.name == "json"
         self._schema: pa.Schema | None = None
         self._received: Topic | None = None
         self._connection: socket.socket | None = None

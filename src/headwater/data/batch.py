@@ -15,6 +15,8 @@ MIN_TIMESTAMP = -(1 << 63)
 """The watermark before the first event, and the timestamp of a row that has none."""
 MAX_TIMESTAMP = (1 << 63) - 1
 """The watermark at the end of input."""
+FURTHEST_MS = MAX_TIMESTAMP // 1000
+"""How far from 1970 a time can be, either way, that is shown in a column of timestamps, which count microseconds."""
 
 Timestamps = npt.NDArray[np.int64]
 

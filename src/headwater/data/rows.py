@@ -51,8 +51,11 @@ def decode(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
         return array.to_numpy().tolist()  # type: ignore[no-any-return]
     if pa.types.is_timestamp(dtype):
-        since = array.view(pa.int64()).to_numpy().view("m8[us]").tolist()
-        return list(map((_EPOCH_UTC if dtype.tz else _EPOCH).__add__, since))
+        since = array.view(pa.int64()).to_numpy()
+        try:
+            return list(map((_EPOCH_UTC if dtype.tz else _EPOCH).__add__, since.view("m8[us]").tolist()))
+        except OverflowError:
+            raise RowError.beyond_datetimes(max(since.tolist(), key=abs)) from None
     if pa.types.is_struct(dtype):
         children = [decode(array.field(i)) for i in range(dtype.num_fields)]
         return list(make_rows(row_class(tuple(f.name for f in dtype)), children))

@@ -16,6 +16,7 @@ from headwater.epoch.protocol import Claim, Computed, EpochProtocol
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
+from headwater.job.notices import Notices
 from headwater.job.reading import SHOWN_RESTARTS
 from headwater.job.requests import JobAnswer
 from headwater.job.status import JobStatus, RestartReason
@@ -42,6 +43,7 @@ class SupervisedJob(ABC):
         self.name = plan.graph.name
         self._plan, self._settings = plan, settings
         self._protocol = EpochProtocol(plan, self, settings.on_step)
+        self._notices = Notices()
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -151,6 +153,7 @@ class SupervisedJob(ABC):
         self._note(epoch=newest, published=newest)
 
     def computed(self, epoch: int, what: Computed) -> None:
+        self._notices.hear(what.reports)
         with self._lock:
             self._status = replace(self._status.after(epoch, what.reports), positions=what.positions)
 
@@ -209,6 +212,7 @@ class SupervisedJob(ABC):
         """All attempts, and what is done when they are over; returns how they ended."""
         try:
             state = self._attempts()
+            self._notices.end()
             self._protocol.flush()
             self._save_last()
         except BaseException:

@@ -128,6 +128,6 @@ def _milliseconds(timestamp: int | dt.datetime) -> int:
         if isinstance(timestamp, dt.datetime):
             return milliseconds_of(timestamp)
         raise TypeError(f"a timer is set for a datetime or an integer of milliseconds, got {timestamp!r}")
-    if not -(1 << 63) <= timestamp < 1 << 63:
-        raise ValueError(f"a timer's time must fit 64 bits, got {timestamp}")
+    if not -(1 << 63) < timestamp < 1 << 63:
+        raise ValueError(f"a timer's time must fit 64 bits, whose smallest number stands for no time, got {timestamp}")
     return timestamp

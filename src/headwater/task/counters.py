@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -21,3 +21,7 @@ class StepCounters:
     """The rows that wait for the next epoch."""
     budget: int | None = None
     """How many rows the next epoch may handle; None where the epoch was aligned."""
+    furthest_ms: int | None = None
+    """Of a source: the largest timestamp, where it is far ahead of all that is likely."""
+    absent: Sequence[str] = ()
+    """Of a source that looks for columns by name: those in which no row had a value."""

@@ -14,6 +14,7 @@ from headwater.operators.stateless.channel_watermark import channel_watermark
 from headwater.plan.plan import JobPlan
 from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome
+from headwater.task.noticed import Noticed
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
 
@@ -35,7 +36,8 @@ class SplitHost:
         """Payloads as they become ready; the last outcome holds the sinks' tables and the counters."""
         outlet = self._outlet
         outlet.begin(facts, f"{self.uid}/{self._split}", start)
-        mark, rows = channel_watermark(self._node.watermarks, self.uid, self._node.schema.row), 0
+        mark = channel_watermark(self._node.watermarks, self.uid, self._node.schema.row)
+        noticed, rows = Noticed(self._node), 0
         dead_letters = 0
         for batch in self._batches(start, end):
             if isinstance(batch, DeadLetters):
@@ -44,13 +46,19 @@ class SplitHost:
                 continue
             if len(batch):
                 mark.see(batch)
+                noticed.see(batch)
                 rows += len(batch)
             outlet.emit(None, batch)
             yield Outcome(outlet.take())
         watermark_ms = MAX_TIMESTAMP if ended else mark.end()
         last: list[Routed] = outlet.finish(watermark_ms, idle=idle)
         counters = StepCounters(
-            rows + dead_letters, rows, watermark_ms, counters={"dead_letters": dead_letters} if dead_letters else {}
+            rows + dead_letters,
+            rows,
+            watermark_ms,
+            counters={"dead_letters": dead_letters} if dead_letters else {},
+            furthest_ms=noticed.furthest_ms,
+            absent=noticed.absent,
         )
         yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, {self.uid: counters})
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar, overload
 
 from headwater import aggregates
 from headwater.aggregates import Aggregate
-from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+from headwater.data.batch import FURTHEST_MS, MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import EVENT, PROCESSING
@@ -177,6 +177,8 @@ class Session(WindowAssigner):
         gap_ms = duration_ms(self._by(event), what="a session's gap", negative=True)
         if gap_ms <= 0:
             raise ValueError(f"a session's gap must be more than 0, got {gap_ms} ms")
+        if gap_ms > FURTHEST_MS:
+            raise ValueError(f"a session's gap must be at most 292,000 years, got {gap_ms} ms")
         return gap_ms
 
     def describe(self) -> str:
@@ -301,6 +303,8 @@ def _positive(value: Duration, step: str, what: str) -> int:
     millis = duration_ms(value, what=f"the {what} of {step} windows", negative=True)
     if millis <= 0:
         raise GraphError.bad_argument(step, f"needs a {what} of more than 0", value, f"write {step}('10 s')")
+    if millis > FURTHEST_MS:
+        raise GraphError.bad_argument(step, f"needs a {what} of at most 292,000 years", value, "choose a smaller one")
     return millis
 
 

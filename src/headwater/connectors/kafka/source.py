@@ -89,6 +89,7 @@ class KafkaSource(Source):
         confluent_kafka()  # where it is missing, say so while the job is built
         self._topics, self._connection, self._reading = topics, connection, reading
         self.has_dead_letters = reading.has_dead_letters
+        self.finds_columns_by_name = reading.format.name == "json"
         self._decoder: RecordDecoder | None = None
         self._open: _Open = _Open()
 

@@ -186,7 +186,7 @@ class JoinSide:
 
     def add(self, batch: Batch, assigner: SlicedAssigner, watermark_ms: int) -> list[tuple[int, pa.Table]]:
         """Keep the rows that are not late, and unless it keeps all, have a key without nulls; gives them by slice."""
-        starts = self._schedule.starts(batch.timestamps, self._step)
+        starts = self._schedule.starts(batch, self._step)
         is_open = self._schedule.are_open(starts, watermark_ms)
         if not is_open.all():
             self.late.add_rows(batch, ~is_open, assigner, watermark_ms)
@@ -198,7 +198,7 @@ class JoinSide:
         return added
 
     def _by_slice(self, batch: Batch) -> Iterator[tuple[int, pa.Table]]:
-        found, codes = np.unique(self._schedule.starts(batch.timestamps, self._step), return_inverse=True)
+        found, codes = np.unique(self._schedule.starts(batch, self._step), return_inverse=True)
         columns = batch.table.select(self._schema.names).columns
         table = pa.Table.from_arrays(columns, schema=self._schema).combine_chunks()
         if len(found) > 1:

@@ -54,7 +54,7 @@ class Assignment:
         """Lists of windows, and for each row which of the lists has its own."""
         assigner = self._assigner
         if isinstance(assigner, SlicedAssigner):
-            slices, at = np.unique(slice_starts(assigner, batch.timestamps, self._step), return_inverse=True)
+            slices, at = np.unique(slice_starts(assigner, batch, self._step), return_inverse=True)
             return [assigner.windows_of_slice(start) for start in slices.tolist()], at
         return [list(assigner.assign(None, now_ms))], np.zeros(len(batch), np.int64)
 

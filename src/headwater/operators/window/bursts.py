@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.aggregates.declared import is_in_any_order
-from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps, timestamp_list
+from headwater.data.batch import Batch, Timestamps, timestamp_list
 from headwater.data.rows import Row, decode
-from headwater.errors import HeadwaterError, RowError
+from headwater.errors import HeadwaterError
 from headwater.functions import EVENT
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
@@ -28,6 +28,7 @@ from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.stateless.functions import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
+from headwater.operators.window.reach import check_reach
 from headwater.windows.assigners import InProcessingTime, Session, Window
 
 SessionsOf = Callable[[Any], list[Window]]
@@ -108,11 +109,13 @@ class Bursts:
     def _windows(self, batch: Batch, now_ms: int) -> tuple[Timestamps, Timestamps]:
         """Where the windows of the rows start and end."""
         starts = batch.timestamps if self._is_event_time else np.full(len(batch), now_ms)
-        if starts.min() == MIN_TIMESTAMP:
-            raise RowError.no_event_time(self._step)
         if self._session.gap_ms is not None:
-            return starts, starts + self._session.gap_ms
-        return starts, starts + np.fromiter(self._gaps(batch), np.int64, len(batch))
+            gaps = np.full(len(batch), self._session.gap_ms)
+        else:
+            gaps = np.fromiter(self._gaps(batch), np.int64, len(batch))
+        if self._is_event_time:
+            check_reach(batch, int(gaps.max()), self._step)
+        return starts, starts + gaps
 
     def _gaps(self, batch: Batch) -> Iterator[int]:
         keys, times = keys_of(batch, self._node.key), timestamp_list(batch.timestamps)

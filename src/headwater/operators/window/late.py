@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,15 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps, concat, timestamp_array
-from headwater.data.rows import UTC, encode_rows
+from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.functions import OutputTag
 from headwater.graph.nodes import WindowNode
 from headwater.operators.window.panes import moments
 from headwater.operators.window.schedule import slice_starts
 from headwater.windows.assigners import SlicedAssigner, Window
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 
 WINDOW_START, WINDOW_END, LATE_BY_MS = "window_start", "window_end", "late_by_ms"
 
@@ -51,10 +48,10 @@ class LateRows:
     """The late rows of an input in a call."""
 
     def __init__(self, rows: WindowedInput, step: str) -> None:
-        self._tag, self._step, self._names = rows.late, step, rows.input_schema.names
+        self._tag, self._step, self._schema = rows.late, step, rows.input_schema.arrow
         self._lateness_ms = rows.lateness_ms
-        self._rows: list[Any] = []
-        self._times: list[int | None] = []
+        self._rows: list[tuple[Any, int, Window | None]] = []
+        self._watermark_ms = MIN_TIMESTAMP
         self._batches: list[Batch] = []
         self._dropped = 0
 
@@ -68,11 +65,8 @@ class LateRows:
         if self._tag is None:
             self.count_dropped(1)
             return
-        values = dict(zip(self._names, row, strict=True))
-        values |= {WINDOW_START: window and _moment(window.start), WINDOW_END: window and _moment(window.end)}
-        values[LATE_BY_MS] = watermark_ms - timestamp
-        self._rows.append(tuple(values[name] for name in self._tag.schema.names))
-        self._times.append(timestamp)
+        self._rows.append((tuple(row), timestamp, window))
+        self._watermark_ms = watermark_ms
 
     def is_late(self, timestamp: int, watermark_ms: int) -> bool:
         """Whether a row is behind the watermark by more than the allowed lateness."""
@@ -102,7 +96,7 @@ class LateRows:
     ) -> None:
         """The rows of a batch that are in no window."""
         gone = batch.take(np.flatnonzero(are_gone))
-        slices, at = np.unique(slice_starts(assigner, gone.timestamps, self._step), return_inverse=True)
+        slices, at = np.unique(slice_starts(assigner, gone, self._step), return_inverse=True)
         lasts = [assigner.windows_of_slice(start)[-1:] for start in slices.tolist()]
         edges = np.array([last[0] if last else (0, 0) for last in lasts], np.int64)[at]
         exist = np.array([bool(last) for last in lasts])[at]
@@ -117,10 +111,13 @@ class LateRows:
         if self._tag is None or not (self._rows or self._batches):
             return
         if self._rows:
-            table = encode_rows(self._rows, self._tag.schema.arrow, f"{self._step}[{self._tag.name}]")
-            self._batches.append(Batch(table, timestamp_array(self._times)))
+            rows, times, windows = zip(*self._rows, strict=True)
+            table = encode_rows(rows, self._schema, f"{self._step}[{self._tag.name}]")
+            edges = np.array([window or (0, 0) for window in windows], np.int64)
+            missed = MissedWindows(edges[:, 0], edges[:, 1], np.array([window is not None for window in windows]))
+            self.add_batch(Batch(table, timestamp_array(times)), missed, self._watermark_ms)
         batch = concat(self._batches)
-        self._rows, self._times, self._batches = [], [], []
+        self._rows, self._batches = [], []
         yield self._tag.name, batch
 
     def take_dropped(self) -> int:
@@ -155,7 +152,3 @@ class LateSides:
 def late_rows(node: WindowNode, step: str) -> LateRows | LateSides:
     """The late rows of a window step."""
     return LateRows(node, step) if node.sides is None else LateSides(*(LateRows(side, step) for side in node.sides))
-
-
-def _moment(millis: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(milliseconds=millis)

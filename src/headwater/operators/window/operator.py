@@ -26,6 +26,7 @@ from headwater.operators.window.contents import TAKEN_BACK, AggregateContents, C
 from headwater.operators.window.late import LateRows, late_rows
 from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
 from headwater.operators.window.pieces import Cut
+from headwater.operators.window.reach import assigned_by, check_reach, reach_of
 from headwater.operators.window.scope import Scope, key_spread, scope_of, scope_spread, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
@@ -47,6 +48,7 @@ class WindowOperator(KeepsTimers):
     def __init__(self, node: WindowNode, step: str, row: type[Row], *, way: str = BY_ELEMENT) -> None:
         self._node, self._step, self._row = node, step, row
         self._assigner = node.assigner
+        self._assign = assigned_by(node.assigner, step)
         self._is_event_time = node.assigner.domain == EVENT
         scope = scope_type(node.key.type)
         self._timers = StepTimers(step, scope, Cursor(), scope_spread(node.key))
@@ -100,6 +102,8 @@ class WindowOperator(KeepsTimers):
             return
         if self._bursts is not None:
             batch = self._process_bursts(self._bursts, batch, time)
+        elif self._is_event_time and self._assigner.is_bounded:
+            check_reach(batch, reach_of(self._assigner), self._step)
         self._contents.begin(batch.table)
         rows = rows_of(batch.table, self._row)
         keys = keys_of(batch, self._node.key)
@@ -178,7 +182,7 @@ class WindowOperator(KeepsTimers):
         missed: Window | None = None
         is_in = False
         add = partial(self._contents.add, row, timestamp, place)
-        for assigned in self._assigner.assign(row, moment):
+        for assigned in self._assign(row, moment):
             gone = self._into(key, assigned, add, row)
             missed, is_in = gone or missed, is_in or gone is None
         if not is_in and timestamp is not None and self._is_event_time:

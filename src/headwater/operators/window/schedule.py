@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps
-from headwater.errors import RowError
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
+from headwater.operators.window.reach import check_reach
 from headwater.windows.assigners import SlicedAssigner, Window
 
 
@@ -58,9 +58,9 @@ class SliceSchedule:
             self._slices.discard(start)
             yield start
 
-    def starts(self, timestamps: Timestamps, step: str) -> Timestamps:
+    def starts(self, batch: Batch, step: str) -> Timestamps:
         """Where the slice of each row starts."""
-        return slice_starts(self._assigner, timestamps, step)
+        return slice_starts(self._assigner, batch, step)
 
     def are_open(self, starts: Timestamps, watermark_ms: int) -> npt.NDArray[np.bool_]:
         """Whether a slice is part of a window that is not gone; a row between windows is in none."""
@@ -80,8 +80,8 @@ class SliceSchedule:
         return min(window.last + self._lateness_ms, MAX_TIMESTAMP)
 
 
-def slice_starts(assigner: SlicedAssigner, timestamps: Timestamps, step: str) -> Timestamps:
-    """Where the slice of each row starts; every row must have a timestamp."""
-    if len(timestamps) and timestamps.min() == MIN_TIMESTAMP:
-        raise RowError.no_event_time(step)
+def slice_starts(assigner: SlicedAssigner, batch: Batch, step: str) -> Timestamps:
+    """Where the slice of each row starts; every row must have a timestamp that windows reach."""
+    check_reach(batch, assigner.size_ms, step)
+    timestamps = batch.timestamps
     return timestamps - (timestamps - assigner.offset_ms) % assigner.slice_ms

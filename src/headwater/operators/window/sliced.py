@@ -50,7 +50,7 @@ class SlicedWindowOperator(StatefulOperator):
     # -- rows -------------------------------------------------------------------------------------------------------
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
-        starts = self._slicer.starts(batch.timestamps)
+        starts = self._slicer.starts(batch)
         is_open = self._schedule.are_open(starts, time.watermark_ms)
         if not is_open.all():
             self._late.add_rows(batch, ~is_open, self._assigner, time.watermark_ms)

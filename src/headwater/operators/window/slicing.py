@@ -46,9 +46,9 @@ class Slicer:
         self.schema = pa.schema([*self.keys, *self.aggregation.fields])
         self.is_in_any_order = is_in_any_order(node.aggregates)
 
-    def starts(self, timestamps: Timestamps) -> Timestamps:
+    def starts(self, batch: Batch) -> Timestamps:
         """Where the slice of each row starts."""
-        return slice_starts(self._assigner, timestamps, self._step)
+        return slice_starts(self._assigner, batch, self._step)
 
     def groups(self, batch: Batch, starts: Timestamps) -> Grouped:
         """The rows by slice and key, slices in order."""
@@ -88,7 +88,7 @@ class WindowCombiner:
 
     def combine(self, batch: Batch) -> Batch | None:
         """The batch as accumulators; None when that would not pay. Depends on the batch alone."""
-        starts = self._slicer.starts(batch.timestamps)
+        starts = self._slicer.starts(batch)
         sample = min(len(batch), _SAMPLE_ROWS)
         if len(self._slicer.groups(batch.slice(0, sample), starts[:sample])) * _PAYS > sample:
             return None
