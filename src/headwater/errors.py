@@ -6,8 +6,6 @@ need not parse text. Texts live here, in classmethods, so that one read of this 
 
 from __future__ import annotations
 
-import difflib
-
 
 class HeadwaterError(Exception):
     """The root of all errors raised by Headwater."""
@@ -108,6 +106,31 @@ class GraphError(HeadwaterError, ValueError):
         return cls(f"step {step!r} needs a keyed stream; got {got}; call .key_by(...) first")
 
     @classmethod
+    def needs_event_time(cls, step: str, source: str) -> GraphError:
+        return cls(
+            f"step {step!r} has windows in event time, and the rows of source {source!r} have none; give the source "
+            f"watermarks, such as hw.Watermarks.bounded('time', '5 s'), or use hw.processing_time(...)"
+        )
+
+    @classmethod
+    def only_keyed(cls, method: str, got: str, instead: str) -> GraphError:
+        return NotKeyed(f".{method}(...) needs a keyed stream; got {got}; call .key_by(...) first{instead}")
+
+    @classmethod
+    def shared_output(cls, first: str, second: str, output: str) -> GraphError:
+        return cls(
+            f"sinks {first!r} and {second!r} both write to {output}; an output belongs to one sink: "
+            f"give each its own, or union the streams before one sink"
+        )
+
+    @classmethod
+    def not_shippable(cls, step: str, what: str, kind: str, why: str) -> GraphError:
+        return cls(
+            f"step {step!r} goes to workers as a copy, and {what} ({kind}) cannot be copied: {why}; "
+            f"make it in open(), which is called where the function runs"
+        )
+
+    @classmethod
     def other_environment(cls, step: str) -> GraphError:
         return cls(f"step {step!r} joins streams of two environments; build both from the same hw.Environment")
 
@@ -131,12 +154,16 @@ class GraphError(HeadwaterError, ValueError):
         return cls(f"step {step!r} {rule}; got {fact!r}; {action}")
 
 
+class NotKeyed(GraphError, AttributeError):
+    """What only a keyed stream can do, asked of another one."""
+
+
 class RowError(HeadwaterError, ValueError):
     """A row or value that does not fit the schema of the step that made it."""
 
     @classmethod
     def value_does_not_fit(cls, step: str, field: str, value: object, dtype: object, why: str) -> RowError:
-        return cls(f"step {step!r}, field {field!r}: value {_short(value)} does not fit {dtype}: {why}")
+        return cls(f"step {step!r}, field {field!r}: value {short(value)} does not fit {dtype}: {why}")
 
     @classmethod
     def wrong_fields(cls, step: str, row: dict[str, object], names: list[str]) -> RowError:
@@ -144,17 +171,17 @@ class RowError(HeadwaterError, ValueError):
         unknown = [str(n) for n in row if n not in names]
         facts = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has unknown {', '.join(unknown)}"] * bool(unknown)
         return cls(
-            f"step {step!r}: row {_short(row)} {' and '.join(facts)}; its schema has the fields {', '.join(names)}"
+            f"step {step!r}: row {short(row)} {' and '.join(facts)}; its schema has the fields {', '.join(names)}"
         )
 
     @classmethod
     def wrong_length(cls, step: str, row: object, names: list[str]) -> RowError:
-        return cls(f"step {step!r}: row {_short(row)} must have {len(names)} values, for {', '.join(names)}")
+        return cls(f"step {step!r}: row {short(row)} must have {len(names)} values, for {', '.join(names)}")
 
     @classmethod
     def not_a_row(cls, step: str, row: object, names: list[str]) -> RowError:
         return cls(
-            f"step {step!r}: expected a dict or tuple with {', '.join(names)}; got {_short(row)} "
+            f"step {step!r}: expected a dict or tuple with {', '.join(names)}; got {short(row)} "
             f"({type(row).__name__}); yield rows, not bare values"
         )
 
@@ -183,6 +210,13 @@ class RowError(HeadwaterError, ValueError):
         )
 
     @classmethod
+    def beyond_datetimes(cls, micros: int) -> RowError:
+        return cls(
+            f"a timestamp is {micros} microseconds from 1970, and Python's datetimes end with the year 9999; "
+            f"{unit_meant(micros // 1000) or 'filter such rows out, or keep the time as a bigint'}"
+        )
+
+    @classmethod
     def row_count(cls, step: str, before: int, after: int) -> RowError:
         return cls(
             f"step {step!r}: the function got {before} rows and returned {after}, so their event times are unknown; "
@@ -197,7 +231,7 @@ class UserCodeError(HeadwaterError):
         self.step, self.key, self.timestamp, self.cause, self.traceback = step, key, timestamp, cause, traceback
         where = f"step {step!r} failed"
         if key is not None:
-            where += f" for key {key if isinstance(key, str) and key.startswith('<') else _short(key)}"
+            where += f" for key {key if isinstance(key, str) and key.startswith('<') else short(key)}"
         if timestamp is not None:
             where += f" at timestamp {timestamp}"
         super().__init__(f"{where}: {cause}\n{traceback}".rstrip())
@@ -205,7 +239,7 @@ class UserCodeError(HeadwaterError):
     @classmethod
     def timed_out(cls, step: str, row: object, timestamp: int | None, timeout_ms: int | None) -> UserCodeError:
         way_out = "raise timeout=, or send such rows to a side output with timeout_to=hw.OutputTag(...)"
-        return cls(step, None, timestamp, f"no result within {timeout_ms} ms for {_short(row)}; {way_out}", "")
+        return cls(step, None, timestamp, f"no result within {timeout_ms} ms for {short(row)}; {way_out}", "")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.step, self.key, self.timestamp, self.cause, self.traceback))
@@ -215,47 +249,12 @@ class StateError(HeadwaterError):
     """State used or declared wrongly."""
 
     @classmethod
-    def beyond_windows(cls, step: str, timestamp: int, row: object) -> RowError:
-        return cls(
-            f"step {step!r}: windows reach to 292,000 years from 1970, and that of a row at timestamp {timestamp} would lie "
-            f"beyond: {_short(row)}; {unit_meant(timestamp) or 'filter such rows out before the step'}"
-        )
-
-    @classmethod
-    def not_windows(cls, step: str, assigner: str, given: object) -> RowError:
-        return cls(
-            f"step {step!r}: assign of {assigner} must give windows; got {_short(given)}; "
-            f"return a list such as [hw.Window(start, end)], or [] for a row that is in none"
-        )
-
-    @classmethod
-    def bad_window(cls, step: str, assigner: str, window: object, row: object) -> RowError:
-        return cls(
-            f"step {step!r}: a window ends after its start, and both are within 292,000 years of 1970, in milliseconds; "
-            f"{assigner} gave {window!r} for {_short(row)}; mend assign"
-        )
-
-    @classmethod
-    def not_a_trigger_result(cls, step: str, method: str, given: object) -> RowError:
-        return cls(
-            f"step {step!r}: {method} must return a hw.TriggerResult; got {_short(given)}; "
-            f"end it with return hw.TriggerResult.CONTINUE, or FIRE"
-        )
-
-    @classmethod
-    def beyond_datetimes(cls, micros: int) -> RowError:
-        return cls(
-            f"a timestamp is {micros} microseconds from 1970, and Python's datetimes end with the year 9999; "
-            f"{unit_meant(micros // 1000) or 'filter such rows out, or keep the time as a bigint'}"
-        )
-
-    @classmethod
     def bad_default(cls, name: str, default: object, dtype: object, why: str) -> StateError:
-        return cls(f"state {name!r}: default {_short(default)} does not fit {dtype}: {why}")
+        return cls(f"state {name!r}: default {short(default)} does not fit {dtype}: {why}")
 
     @classmethod
     def value_does_not_fit(cls, step: str, name: str, key: object, value: object, why: str) -> StateError:
-        return cls(f"step {step!r}, state {name!r}, key {_short(key)}: value {_short(value)} does not fit: {why}")
+        return cls(f"step {step!r}, state {name!r}, key {short(key)}: value {short(value)} does not fit: {why}")
 
     @classmethod
     def not_open(cls, name: str) -> StateError:
@@ -397,8 +396,13 @@ class JobError(HeadwaterError):
 
     @classmethod
     def not_retained(cls, job: str, epoch: int | None, known: list[int]) -> JobError:
+        if not known:
+            return cls(
+                f"job {job!r} has not committed an epoch yet, so there is no state to look at; "
+                f"ask again when job.status().published has moved"
+            )
         wanted = "a committed epoch" if epoch is None else f"epoch {epoch}"
-        kept = f"epochs {known[0]} to {known[-1]}" if known else "none yet"
+        kept = f"epochs {known[0]} to {known[-1]}"
         return cls(f"job {job!r} does not have {wanted} any more or yet; it has {kept}; ask for one of these")
 
     @classmethod
@@ -426,6 +430,13 @@ class JobError(HeadwaterError):
         return cls(
             f"job {job!r} stopped: {message}\n"
             f"when the cause is mended, start the job again: it goes on from its last committed epoch"
+        )
+
+    @classmethod
+    def worker_lacks(cls, module: str) -> JobError:
+        return cls(
+            f"a worker cannot import {module!r}, which the driver can; install it for the Python of every worker, or ship it "
+            f"with the Spark setting spark.submit.pyFiles"
         )
 
     @classmethod
@@ -481,6 +492,13 @@ class PublishError(HeadwaterError):
         )
 
     @classmethod
+    def foreign_files(cls, sink: str, output: str, file: str) -> PublishError:
+        return cls(
+            f"sink {sink!r}: {output} has files that no job has written there, such as {file}, and readers would take them for "
+            f"output; use an empty folder, or move them elsewhere"
+        )
+
+    @classmethod
     def published_after(cls, sink: str, output: str, epoch: int, found: str, action: str) -> PublishError:
         return cls(
             f"sink {sink!r}: {output} has output from after the savepoint, which is of epoch {epoch} ({found}); "
@@ -516,26 +534,9 @@ class SourceError(HeadwaterError):
     @classmethod
     def bad_timestamp(cls, source: str, column: str, found: str, row: object) -> SourceError:
         return cls(
-            f"source {source}: the event-time column {column!r} is {found} in {_short(row)}; filter such rows out before the "
+            f"source {source}: the event-time column {column!r} is {found} in {short(row)}; filter such rows out before the "
             f"log, or take another column for the watermarks"
         )
-
-
-class NoField(AttributeError):
-    """A field that a row does not have; told as an error of the code that asked for it."""
-
-    def __init__(self, name: str, fields: tuple[str, ...]) -> None:
-        super().__init__(name)
-        self.field, self.fields = name, fields
-
-    def __str__(self) -> str:
-        """Made when it is shown: code may ask rows for fields that they need not have."""
-        like = difflib.get_close_matches(self.field, self.fields, 1)
-        meant = f"; did you mean {like[0]!r}?" if like else ""
-        return f"the row has no field {self.field!r}; its fields are {', '.join(self.fields)}{meant}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.field, self.fields))
 
 
 def unit_meant(timestamp_ms: int) -> str:
@@ -563,7 +564,8 @@ def _ranges(numbers: list[int]) -> str:
     return ", ".join("-".join(map(str, part)) for part in parts)
 
 
-def _short(value: object, limit: int = 200) -> str:
+def short(value: object, limit: int = 200) -> str:
+    """A value as errors show it."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

@@ -43,6 +43,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "local": TASK | {"epoch", "job", "savepoints", "task"},
     "spark": LEAVES
     | {"connectors.batches", "connectors.contract", "connectors.dataframes", "plan", "state.changelog"}
+    | {"operators.user_code"}
     | {"epoch", "job", "savepoints", "task"},
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
     "streams": LEAVES

@@ -146,6 +146,8 @@ class Sink(ABC):
     """The ending of staged and published files."""
     changes: Changes = Changes.REFUSED
     """What it makes of a changelog."""
+    output: str | None = None
+    """Where it writes, in words, if no other sink of a job may write there."""
     upsert_key: tuple[str, ...] = ()
     """Of an output to which changes are applied: the columns by which it finds the row that a row replaces."""
 

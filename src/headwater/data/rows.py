@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headwater.data.errors import NoField
 from headwater.errors import RowError
 
 Row = tuple[Any, ...]
@@ -31,7 +32,20 @@ _INT_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 @cache
 def row_class(names: tuple[str, ...]) -> type[Row]:
     """The named-tuple class for these field names (one class per set of names in a process)."""
+    row = _named_tuple(names)
+    row.__getattr__ = _no_field  # type: ignore[attr-defined]
+    return row
+
+
+def _named_tuple(names: tuple[str, ...]) -> type[Row]:
     return namedtuple("Row", names, rename=True)
+
+
+def _no_field(row: Any, name: str) -> Any:
+    """Stands where a row is asked for what it has not."""
+    if name.startswith("__"):  # as libraries ask any object
+        raise AttributeError(name)
+    raise NoField(name, row._fields)
 
 
 def make_rows(cls: type[Row], columns: Sequence[Iterable[Any]]) -> Iterable[Row]:

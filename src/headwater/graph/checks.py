@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from headwater.data.schema import Schema
 from headwater.data.types import is_time_type
+from headwater.descriptors import StateDeclaration
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 
@@ -74,6 +76,21 @@ def check_how(how: Any, known: tuple[str, ...], step: str) -> None:
     """A join is one of the kinds that there are."""
     if how not in known:
         raise GraphError.bad_argument(step, f"joins by how={' or '.join(map(repr, known))}", how, "choose one of them")
+
+
+def check_states(function: object, step: str, elsewhere: Collection[str] = ()) -> None:
+    """States are declared on a function's class, where they are found; one on the instance would never be opened.
+
+    The instance may hold those that are declared elsewhere, by name.
+    """
+    for attribute, value in getattr(function, "__dict__", {}).items():
+        if isinstance(value, StateDeclaration) and value.name not in elsewhere:
+            raise GraphError.bad_argument(
+                step,
+                "has its states in the body of its class, where they are found before it runs",
+                f"self.{attribute} = hw.{type(value).__name__}(...)",
+                f"move it out of __init__: {attribute} = hw.{type(value).__name__}(...)",
+            )
 
 
 def check_tag(tag: Any, rows: Schema, step: str, what: str) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from headwater.errors import UserCodeError
+from headwater.errors import GraphError, UserCodeError
 
 _HEADWATER = str(Path(__file__).parents[1])
+Function = TypeVar("Function")
 
 
 class Opens(Protocol):
@@ -24,6 +28,33 @@ def open_function(function: Opens, step: str) -> None:
         function.open()
     except Exception as error:
         raise user_code_failed(error, step) from None
+
+
+def own_copy(function: Function, step: str) -> Function:
+    """A copy of a function, for one place of a step alone."""
+    try:
+        return copy.deepcopy(function)
+    except Exception as error:
+        raise not_copied(function, step, error, copy.deepcopy) from None
+
+
+def not_copied(function: Any, step: str, error: Exception, copied: Callable[[Any], Any]) -> GraphError:
+    """The error to raise where a function cannot be copied: it names what of it cannot, as far as that can be found."""
+    if inspect.isfunction(function):
+        used = inspect.getclosurevars(function)
+        parts = {**used.globals, **used.nonlocals}
+    else:
+        parts = {f"self.{name}": value for name, value in getattr(function, "__dict__", {}).items()}
+    for name, value in parts.items():
+        try:
+            copied(value)
+        except Exception as reason:
+            return GraphError.not_shippable(step, name, _kind(value), str(reason))
+    return GraphError.not_shippable(step, "its function", _kind(function), str(error))
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__module__}.{type(value).__qualname__}"
 
 
 def user_code_failed(error: BaseException, step: str, key: Any = None, timestamp: int | None = None) -> UserCodeError:

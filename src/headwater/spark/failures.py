@@ -35,6 +35,8 @@ _UNREADABLE = (
 """What Spark's errors have in common when a file of a checkpoint is not what it should be; they seldom name it."""
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 """Java ends with the first of a chain of errors; it tells the most."""
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+"""What a worker says that was to import something, perhaps us."""
 _LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
 
 
@@ -92,6 +94,8 @@ def reason_in(error: Exception) -> str:
 
 
 def _of_the_engine(job: str, said: str, job_dir: Path) -> JobError:
+    if (missing := _MISSING.search(said)) is not None:
+        return JobError.worker_lacks(missing.group(1))
     if _DISK_FULL in said:
         return DiskFull.of(job, str(job_dir), shutil.disk_usage(job_dir).free, said)
     causes = _CAUSE.findall(said)

@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 from headwater.durable import write_atomically
 from headwater.errors import JobError
 from headwater.job.folder import JobFolder
+from headwater.operators.user_code import not_copied
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
 from headwater.task.closing import close_all
@@ -73,7 +74,7 @@ class ShippedJob:
 
     @classmethod
     def of(cls, plan: JobPlan, folder: JobFolder, run_id: str) -> ShippedJob:
-        pickled = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+        pickled = _pickled(plan)
         file = folder.layout.outbox.plan(run_id)
         write_atomically(file, pickled)
         digest = hashlib.sha256(pickled).hexdigest()
@@ -137,5 +138,27 @@ class ShippedJob:
             ) from None
         if hashlib.sha256(pickled).hexdigest() != self.digest:
             raise JobError.corrupt(self.file, "it is not what the driver wrote")
-        plan: JobPlan = cloudpickle.loads(pickled)
+        try:
+            plan: JobPlan = cloudpickle.loads(pickled)
+        except ModuleNotFoundError as error:
+            raise JobError.worker_lacks(error.name or str(error)) from None
         return plan
+
+
+def _pickled(plan: JobPlan) -> bytes:
+    """The plan as bytes; where that cannot be, which step keeps it from being so, and with what."""
+    try:
+        return _dumps(plan)
+    except Exception as error:
+        for node in plan.graph:
+            for part in vars(node).values():
+                try:
+                    _dumps(part)
+                except Exception as reason:
+                    raise not_copied(part, plan.graph.uid(node), reason, _dumps) from error
+        raise
+
+
+def _dumps(value: object) -> bytes:
+    pickled: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return pickled

@@ -37,6 +37,7 @@ from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
 from headwater.streams.runs import check_available_now, check_gives_results
 from headwater.streams.settings import check_engine, check_modes, check_name, check_sizes, unaligned_ms
+from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
@@ -286,6 +287,8 @@ class Environment:
         graph = graph.with_own_sources()
         plan = self._plan(graph)
         check_dead_letters(graph)
+        check_event_time(graph)
+        check_outputs(graph)
         if available_now:
             check_available_now(plan, bounded=bounded, on_spark=self._engine_name == "spark", job_dir=job_dir)
             bounded = False

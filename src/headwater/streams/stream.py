@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from headwater.descriptors import MapState
 from headwater.durations import Duration
+from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.graph.edges import REBALANCE, Key, KeyPart
 from headwater.graph.nodes import AsChangelogNode, AssignWatermarksNode, DeduplicateNode, WithRowKindNode
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
 
 class Stream(RowSteps, ColumnSteps, Joinable, Ends):
     """A stream of rows. Handles are values: using one twice branches the stream."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what is missing before what only a keyed stream can do."""
+            from headwater.streams.keyed import KeyedStream
+
+            if name.startswith("_") or name not in vars(KeyedStream):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            instead = ", or use .window_all(...) for windows over all rows" if name == "window" else ""
+            raise GraphError.only_keyed(name, type(self).__name__, instead)
 
     # -- shape ------------------------------------------------------------------------------------------------------
 

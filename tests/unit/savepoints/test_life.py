@@ -167,9 +167,7 @@ def test_a_job_from_a_savepoint_is_saved_when_it_has_an_epoch_of_its_own(tmp_pat
     path = run_epochs(job(hw.connectors.memory()), 2).stop(savepoint=tmp_path / "sp")
     gate = Gate()
     running = job(hw.connectors.memory(), bounded=False).start(from_=path, on_step=gate)
-    with pytest.raises(
-        hw.JobError, match="job 'life' does not have a committed epoch any more or yet; it has none yet"
-    ):
+    with pytest.raises(hw.JobError, match="job 'life' has not committed an epoch yet, so there is no state to look at"):
         running.state("total", "total")
     threading.Timer(0.05, gate.open.set).start()
     again = running.savepoint(tmp_path / "again")

@@ -68,6 +68,9 @@ class FilesSink(Sink):
         if format not in _EXTENSIONS:
             raise GraphError.bad_argument("files", f"writes {', '.join(_EXTENSIONS)}", format, "choose one of them")
         self.folder = Path(folder).absolute()
+        if file := next((path for path in (self.folder, *self.folder.parents) if path.is_file()), None):
+            raise GraphError.bad_argument("files", "writes into a folder", str(file), "that is a file: name a folder")
+        self.output = f"the folder {self.folder.resolve()}"
         self.format = format
         self.extension = _EXTENSIONS[format]
         self._partitions, self._limits = partitions or Partitions(()), limits or Limits(None, None)
@@ -146,6 +149,7 @@ class FilesSink(Sink):
             owner = self._owner()
             self._mine = _Owner(job_id, uid)
             if owner is None:
+                self._refuse_foreign_files()
                 self._own(self._mine)
             elif not owner.is_same(self._mine):
                 raise self._refused(owner)
@@ -153,6 +157,15 @@ class FilesSink(Sink):
                 raise self._of_another_job(str(owner), f"{job_id}, starting anew")
             if self._held is not None:
                 self._held.open()
+
+    def _refuse_foreign_files(self) -> None:
+        """Whoever reads the folder would take files of others for output."""
+        below = "**/" if self._partitions.columns else ""
+        hidden = self.folder / "_headwater"
+        found = (path for path in self.folder.glob(f"{below}*.{self.extension}") if hidden not in path.parents)
+        if (first := min(found, default=None)) is not None:
+            name = first.relative_to(self.folder)
+            raise PublishError.foreign_files(self._uid, f"folder {self.folder}", str(name))
 
     def _be(self, uid: str) -> None:
         self._uid = uid

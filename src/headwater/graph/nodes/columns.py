@@ -134,6 +134,10 @@ class MapBatchesNode(Node):
         check_callable(function, name)
         return cls(name=name, inputs=flow.edges, schema=result, function=function, timestamp=timestamp)
 
+    @property
+    def gives_times(self) -> bool:
+        return self.timestamp is not None
+
 
 def _check_column(flow: Flow, column: str, step: str) -> None:
     if column not in flow.schema.names:

@@ -72,6 +72,11 @@ class Node:
         return None
 
     @property
+    def gives_times(self) -> bool:
+        """Whether, though it has no state, rows have a time after it that they may not have had before."""
+        return False
+
+    @property
     def asks_outside(self) -> bool:
         """Whether what the step gives depends on something beyond its rows and its state, so that it may differ on replay."""
         return False

@@ -17,7 +17,7 @@ from headwater.functions import (
     ProcessFunction,
     name_of,
 )
-from headwater.graph.checks import check_keyed
+from headwater.graph.checks import check_keyed, check_states
 from headwater.graph.connected import Broadcast, Connected, pair_edges
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
@@ -98,6 +98,7 @@ class CoProcessNode(Node):
             raise GraphError.bad_argument("process", "needs a hw.CoProcessFunction", function, "pass an instance")
         left, right = connected.left, connected.right
         step = name or name_of(function)
+        check_states(function, step)
         states = tuple(keyed_states(function, step))
         if states and left.key.is_nothing:
             raise GraphError.bad_argument(
@@ -147,6 +148,7 @@ class BroadcastProcessNode(Node):
     ) -> Self:
         step = name or name_of(function)
         _check_fits(function, step, is_keyed=not data.key.is_nothing)
+        check_states(function, step, {state.name for state in broadcast.states})
         states = tuple(keyed_states(function, step))
         if states and data.key.is_nothing:
             raise GraphError.bad_argument(
@@ -183,6 +185,7 @@ def process_node(
 ) -> ProcessNode | StatefulProcessNode | KeyedProcessNode:
     """The step that runs a process function: which one it is depends on what the function is and keeps."""
     step = name or name_of(function)
+    check_states(function, step)
     if isinstance(function, ProcessFunction):
         if not operator_states(function, step):
             return ProcessNode.of(flow, function=function, schema=schema, failed_to=failed_to, name=name)

@@ -15,6 +15,7 @@ from headwater.descriptors import StateDeclaration, keyed_states
 from headwater.errors import GraphError
 from headwater.functions import AggregateFunction, OutputTag, ProcessWindowFunction
 from headwater.graph.changelog import APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
+from headwater.graph.checks import check_states
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, declared, named
@@ -341,6 +342,7 @@ def _check_takes_back(windowed: Windowed, settings: Mapping[str, Any], step: str
 def _process_states(process: Any, assigner: WindowAssigner, step: str) -> tuple[StateDeclaration, ...]:
     if not isinstance(process, ProcessWindowFunction):
         raise GraphError.bad_argument(step, "needs a hw.ProcessWindowFunction", process, "pass an instance")
+    check_states(process, step)
     states = tuple(keyed_states(process, step))
     if assigner.merges and any(state.is_per_window for state in states):
         raise GraphError.bad_argument(

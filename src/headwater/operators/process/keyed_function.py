@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless.functions import SideRow, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
-from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.user_code import open_function, own_copy, user_code_failed
 from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
@@ -74,7 +73,7 @@ class KeyedFunctionOperator(KeepsTimers):
     def __init__(self, node: KeyedNode, function: KeyedFunction, step: str, *, backend: StateBackend = MEMORY) -> None:
         self._step, self._outputs, self._schema = step, node.outputs, node.schema.arrow
         self._cursor = Cursor()
-        self._function: Any = copy.deepcopy(function)  # each subtask has its own
+        self._function: Any = own_copy(function, step)  # each subtask has its own
         self._timers = StepTimers(step, node.key.type, self._cursor, backend=backend)
         self._entries, states = open_states(node.states, step, node.key.type, self._cursor, backend=backend)
         for declaration in node.states:

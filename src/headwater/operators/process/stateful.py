@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.process.keyed_function import SLICE_ROWS
 from headwater.operators.stateless.functions import ProcessCalls
 from headwater.operators.timers import NoTimers
-from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.user_code import open_function, own_copy, user_code_failed
 from headwater.state.handles.operator_lists import open_operator_states
 from headwater.state.table import StateTable
 
@@ -52,7 +51,7 @@ class StatefulProcessOperator(StatefulOperator):
         if not cursor.is_behind:
             return
         cursor.catch_up()
-        function = copy.deepcopy(self._node.function)  # each subtask has its own
+        function = own_copy(self._node.function, self._step)  # each subtask has its own
         for declaration in self._node.states:
             setattr(function, declaration.attribute, self._lists[declaration.name])
         if self._moved_to is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -28,7 +27,7 @@ from headwater.graph.nodes import (
     WhereNode,
 )
 from headwater.operators.stateless.failed_rows import FailedRows
-from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.user_code import open_function, own_copy, user_code_failed
 
 Outputs = Iterable[tuple[str | None, Batch]]
 SideRow = tuple[OutputTag, Any, int | None]
@@ -175,7 +174,7 @@ class ProcessOperator:
     """A stateless process function with side outputs. It opens with the first rows."""
 
     def __init__(self, node: ProcessNode, step: str, row: type[Row]) -> None:
-        self._function = copy.deepcopy(node.function)  # each place has its own
+        self._function = own_copy(node.function, step)  # each place has its own
         self._step, self._is_open = step, False
         self._calls = ProcessCalls(self._function, node, step, row)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from headwater.graph.nodes import MapAsyncNode
 from headwater.operators.stateless.event_loop import LoopThread
 from headwater.operators.stateless.failed_rows import FailedRows
 from headwater.operators.stateless.functions import Outputs, rows_of
-from headwater.operators.user_code import user_code_failed
+from headwater.operators.user_code import own_copy, user_code_failed
 from headwater.retry import Retry
 
 _ONCE = Retry(attempts=1)
@@ -78,7 +77,7 @@ class MapAsyncOperator:
                 loop.close()
 
     def _open(self) -> LoopThread:
-        self._function = copy.deepcopy(self._node.function)  # each place has its own
+        self._function = own_copy(self._node.function, self._step)  # each place has its own
         loop = LoopThread(f"headwater-{self._step}")
         try:
             loop.run(self._attend("open"))

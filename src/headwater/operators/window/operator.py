@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -19,7 +18,7 @@ from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless.functions import SideRow, rows_of, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
-from headwater.operators.user_code import open_function, user_code_failed
+from headwater.operators.user_code import open_function, own_copy, user_code_failed
 from headwater.operators.window.assignment import Assigned, Assignment
 from headwater.operators.window.bursts import Burst, Bursts
 from headwater.operators.window.contents import TAKEN_BACK, AggregateContents, Contents, contents_of
@@ -69,7 +68,7 @@ class WindowOperator(KeepsTimers):
     def _open_states(self, scope: Any) -> None:
         node, step = self._node, self._step
         self._cursor, self._key_cursor = Cursor(), Cursor()
-        self._function: ProcessWindowFunction | None = copy.deepcopy(node.process)
+        self._function: ProcessWindowFunction | None = own_copy(node.process, step)
         own = [*self._contents.declarations(), *self._book.declarations()]
         per_window = [s for s in node.states if s.is_per_window]
         per_key = [s for s in node.states if not s.is_per_window]

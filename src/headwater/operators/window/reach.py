@@ -11,6 +11,7 @@ import numpy as np
 from headwater.data.batch import FURTHEST_MS, MIN_TIMESTAMP, Batch
 from headwater.errors import RowError
 from headwater.windows.assigners import Global, InProcessingTime, Session, SlicedAssigner, Window, WindowAssigner
+from headwater.windows.errors import WindowError
 
 Assign = Callable[[Any, int], Iterable[Window]]
 """Gives the windows of a row at a time."""
@@ -34,7 +35,7 @@ def check_reach(batch: Batch, reach_ms: int, step: str) -> None:
     furthest = FURTHEST_MS - reach_ms
     if low < -furthest or high > furthest:
         at = int(np.argmax((times < -furthest) | (times > furthest)))
-        raise RowError.beyond_windows(step, int(times[at]), batch.table.slice(at, 1).to_pylist()[0])
+        raise WindowError.beyond_time(step, int(times[at]), batch.table.slice(at, 1).to_pylist()[0])
 
 
 def assigned_by(assigner: WindowAssigner, step: str) -> Assign:
@@ -49,11 +50,11 @@ def assigned_by(assigner: WindowAssigner, step: str) -> Assign:
 def _looked_at(assigner: WindowAssigner, step: str, event: Any, timestamp: int) -> Iterable[Window]:
     windows: Any = assigner.assign(event, timestamp)
     if not isinstance(windows, Iterable) or isinstance(windows, Window):
-        raise RowError.not_windows(step, assigner.describe(), windows)
+        raise WindowError.not_windows(step, assigner.describe(), windows)
     found = list(windows)
     if not all(isinstance(window, Window) for window in found):
-        raise RowError.not_windows(step, assigner.describe(), windows)
+        raise WindowError.not_windows(step, assigner.describe(), windows)
     for window in found if assigner.is_bounded else ():
         if not -FURTHEST_MS <= window.start < window.end <= FURTHEST_MS:
-            raise RowError.bad_window(step, assigner.describe(), window, event)
+            raise WindowError.bad_window(step, assigner.describe(), window, event)
     return found

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from headwater.descriptors import StateDeclaration
 from headwater.graph.nodes import WindowNode
 from headwater.operators.timers import StepTimers
+from headwater.operators.user_code import own_copy
 from headwater.operators.window.scope import Scope, scope_spread
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor, KeyTable
 from headwater.windows.assigners import Window
-from headwater.windows.triggers import Trigger, TriggerContext
+from headwater.windows.errors import WindowError
+from headwater.windows.triggers import Trigger, TriggerContext, TriggerResult
 
 
 class TriggerHost:
     """A trigger on one subtask."""
 
     def __init__(self, node: WindowNode, step: str, scope_type: Any, timers: StepTimers) -> None:
-        self.trigger = copy.deepcopy(node.trigger)
+        self.trigger = own_copy(node.trigger, step)
+        for part in with_parts(self.trigger):
+            if not type(part).__module__.startswith("headwater."):
+                _look_at(part, step)
         self._timers = timers
         self._cursor = Cursor()
         declarations: list[StateDeclaration] = []
@@ -68,6 +73,22 @@ class TriggerHost:
         self.trigger.clear(self.context)
         for handle in self._handles:
             handle.clear()
+
+
+def _look_at(trigger: Trigger, step: str) -> None:
+    """Let a user's trigger fail where it gives something else than what becomes of the window."""
+
+    def looked_at(method: str, decide: Callable[..., Any]) -> Callable[..., TriggerResult]:
+        def decided(about: Any, ctx: TriggerContext) -> TriggerResult:
+            result = decide(about, ctx)
+            if not isinstance(result, TriggerResult):
+                raise WindowError.not_a_trigger_result(step, f"{type(trigger).__name__}.{method}", result)
+            return result
+
+        return decided
+
+    for method in ("on_element", "on_event_time", "on_processing_time"):
+        setattr(trigger, method, looked_at(method, getattr(trigger, method)))
 
 
 def with_parts(trigger: Trigger) -> Iterator[Trigger]:
