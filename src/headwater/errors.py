@@ -12,6 +12,8 @@ class HeadwaterError(Exception):
 
     is_final = False
     """Whether a job that fails with it would fail again however often it is started in this process."""
+    is_transient = False
+    """Whether it may pass by itself in a moment; a task that fails with any other is not tried again."""
 
 
 class DurationError(HeadwaterError, ValueError):
@@ -459,6 +461,8 @@ class NewerFormat(JobError):
 class PublishError(HeadwaterError):
     """A committed epoch that could not be handed to a sink; it stays staged and is published at the next start."""
 
+    is_transient = True
+
     @classmethod
     def failed(cls, sink: str, epoch: int, why: str) -> PublishError:
         return cls(
@@ -516,6 +520,8 @@ class PublishError(HeadwaterError):
 
 class SourceError(HeadwaterError):
     """A source that cannot be read."""
+
+    is_transient = True
 
     @classmethod
     def schema_mismatch(cls, source: str, expected: str, found: str) -> SourceError:

@@ -58,24 +58,26 @@ def _expected(log: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
     return totals_job.published(folder)
 
 
-@pytest.mark.parametrize(("kind", "times"), [("worker", 1), ("raise", 2)])
-def test_task_that_dies_is_done_again(kind: str, times: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_task_that_dies_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
     totals_job.write_events(log)
-    trouble = Trouble(_tokens(tmp_path, times), kind)
+    trouble = Trouble(_tokens(tmp_path, 1), "worker")
     totals_job.build(tmp_path / "spark", log=log, spark=spark, totals=trouble).run(bounded=True)
     assert not list((tmp_path / "tokens").iterdir())
     assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
 
 
-@pytest.mark.parametrize(("kind", "error"), [("worker", "JobError"), ("raise", "UserCodeError")])
+@pytest.mark.parametrize(("kind", "times", "error"), [("worker", 4, "JobError"), ("raise", 1, "UserCodeError")])
 def test_job_whose_tasks_die_too_often_is_started_again(
-    kind: str, error: str, spark: SparkSession, tmp_path: Path
+    kind: str, times: int, error: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A task may fail twice; the third time the job fails, and the fourth is in the task's first attempt after that."""
+    """A task may die twice; the third time the job fails, and the fourth is in the task's first attempt after that.
+
+    What user code raises fails the job at once.
+    """
     log = tmp_path / "log"
     totals_job.write_events(log)
-    trouble = Trouble(_tokens(tmp_path, 4), kind)
+    trouble = Trouble(_tokens(tmp_path, times), kind)
     restart = hw.restart.fixed(1, delay="1 ms")
     job = totals_job.build(tmp_path / "spark", log=log, spark=spark, totals=trouble, restart=restart).run(bounded=True)
     assert not list((tmp_path / "tokens").iterdir())

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import headwater as hw
+from headwater.spark.failures import marked, unwrap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,9 +195,113 @@ def test_damaged_checkpoint_is_refused_by_the_name_of_the_file(
     assert _rows(folder) == _truth(16)
 
 
-def test_full_disk_is_named(tmp_path: Path) -> None:
-    from headwater.spark.failures import unwrap
+class Counted(Sums):
+    """Sums that end at one row, and write down each call with it."""
 
+    def __init__(self, calls: Path, end: Callable[[], Any]) -> None:
+        super().__init__(poison=9)
+        self._calls, self._end = calls, end
+
+    def fail_on(self, event: Any) -> None:
+        with self._calls.open("a") as calls:
+            calls.write("called\n")
+        self._end()
+
+
+def _looks_like_ours() -> None:
+    """An error with a text in which lines of ours are, whole and broken."""
+    with pytest.raises(RuntimeError) as caught, marked():
+        raise hw.JobError.corrupt("nothing", "nothing")
+    raise RuntimeError(f"{caught.value}\nheadwater-error:0123456789abcdef:AAAA\nheadwater-error:AAAA")
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [(partial(sys.exit, 3), "SystemExit: 3"), (_looks_like_ours, "headwater-error:AAAA")],
+)
+def test_function_that_fails_is_called_once_and_the_job_can_go_on(
+    end: Callable[[], Any], cause: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    _write(tmp_path, 12)
+    calls = tmp_path / "calls"
+    with pytest.raises(hw.UserCodeError) as caught:
+        _job(tmp_path, spark, Counted(calls, end)).run(bounded=True)
+    error = caught.value
+    assert (error.step, error.key, error.timestamp) == ("sums", "k0", 9000)
+    assert str(error).splitlines()[-1].endswith(cause)
+    assert error.__cause__ is None
+    assert error.__context__ is None or error.__suppress_context__, "nothing of Spark's is shown"
+    assert calls.read_text() == "called\n"
+    assert not list((tmp_path / "job" / "outbox").glob("plan-*"))
+    _job(tmp_path, spark, Sums()).run(bounded=True)
+    assert _rows(tmp_path) == _truth(12)
+
+
+def test_restart_strategy_sees_the_failure_and_the_new_attempt_is_exact(spark: SparkSession, tmp_path: Path) -> None:
+    _write(tmp_path, 12)
+    calls = tmp_path / "calls"
+
+    def end_once() -> None:
+        if calls.read_text() == "called\n":
+            raise ZeroDivisionError
+
+    job = _job(tmp_path, spark, Counted(calls, end_once), restart=hw.restart.fixed(3, delay="1 ms")).run(bounded=True)
+    assert [(r.error, r.step) for r in job.status().restarts] == [("UserCodeError", "sums")]
+    assert _rows(tmp_path) == _truth(12)
+
+
+class FailingSource(hw.connectors.Source):
+    """A source that cannot be read: for a while, or at all, as the error says."""
+
+    bounded = True
+
+    def __init__(self, calls: Path, error: Callable[[str, str, str], Exception], times: int) -> None:
+        self._calls, self._error, self._times = calls, error, times
+
+    def describe(self) -> str:
+        return "failing"
+
+    def check(self, schema: hw.Schema) -> None: ...
+
+    def earliest(self) -> dict[str, int]:
+        return {"0": 0}
+
+    def latest(self, start: dict[str, int], elapsed_ms: int) -> dict[str, int]:
+        return {"0": 1}
+
+    def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        with self._calls.open("a") as calls:
+            calls.write("called\n")
+        if self._calls.read_text().count("called") <= self._times:
+            raise self._error("source", "it is away", "wait")
+        yield pa.RecordBatch.from_pydict({"n": [1]})
+
+
+@pytest.mark.parametrize(
+    ("error", "times", "calls"),
+    [(hw.SourceError.at_step, 1, 2), (hw.SourceError.at_step, 9, 3), (hw.SchemaError.does_not_fit, 9, 1)],
+)
+def test_only_what_may_pass_is_tried_again(
+    error: Any, times: int, calls: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    env = hw.Environment("source", spark=spark, parallelism=2)
+    rows = env.source(FailingSource(tmp_path / "calls", error, times), "n long")
+    expected = nullcontext() if times < calls else pytest.raises(error.__self__, match="'source': it is away; wait")
+    with expected:
+        assert [row.n for row in rows.collect()] == [1]
+    assert (tmp_path / "calls").read_text().count("called") == calls
+
+
+def test_error_of_sparks_is_short(tmp_path: Path) -> None:
+    said = "\n".join(
+        ["[STREAM_FAILED] Query [id = 1] terminated with exception: no luck", "\tat a.b", "Caused by: x: y"]
+    )
+    told = str(unwrap("sums", StreamingQueryException(said), tmp_path))
+    assert told.splitlines()[0] == "job 'sums' stopped: no luck; x: y"
+    assert "\tat" not in told
+
+
+def test_full_disk_is_named(tmp_path: Path) -> None:
     said = str(unwrap("sums", OSError(28, "No space left on device"), tmp_path))
     assert said.startswith(f"job 'sums' stopped: no space left on device; the disk of the job folder {tmp_path} has")
     assert "goes on from its last committed epoch" in said

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headwater.durable import append_line
 from headwater.epoch.protocol import Claim, Computed, EpochProtocol
+from headwater.errors import HeadwaterError, JobError
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
@@ -78,7 +79,7 @@ class SupervisedJob(ABC):
     def wait(self, timeout: float | None = None) -> bool:
         has_ended = self._ended.wait(timeout)
         if self._error is not None:
-            raise self._error
+            raise _without_ours(self._error)
         return has_ended
 
     def stop(self, *, savepoint: str | os.PathLike[str] | None = None, drain: bool = False) -> Path | None:
@@ -88,7 +89,7 @@ class SupervisedJob(ABC):
         if folder is None:
             return None
         if self._error is not None:
-            raise self._error
+            raise _without_ours(self._error)
         saved, self._last_savepoint = self._last_savepoint, None
         if isinstance(saved, Exception):
             raise saved
@@ -244,7 +245,7 @@ class SupervisedJob(ABC):
         count, made = settings.restart.begin(), 0
         while True:
             try:
-                return self._attempt(again=made > 0)
+                return self._whole_attempt(again=made > 0)
             except Exception as error:
                 if self._stopping.is_set() or getattr(error, "is_final", False):
                     raise
@@ -261,6 +262,15 @@ class SupervisedJob(ABC):
                 return "stopped"
             self._note(state="running")
 
+    def _whole_attempt(self, *, again: bool) -> str:
+        """An attempt, in which a connector of the user's may raise what would end this thread as if all were done."""
+        try:
+            return self._attempt(again=again)
+        except Exception:
+            raise
+        except BaseException as ended:
+            raise JobError.engine_failed(self.name, f"{type(ended).__name__}: {ended}") from ended
+
     def _keep(self, reason: RestartReason) -> None:
         if self._file is not None:
             with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
@@ -271,6 +281,11 @@ class SupervisedJob(ABC):
 def _reason(error: Exception, attempt: int, failed_ms: int, delay_ms: int) -> RestartReason:
     message, step = str(error)[:_MESSAGE_CHARACTERS], getattr(error, "step", None)
     return RestartReason(attempt, failed_ms, delay_ms, type(error).__name__, message, step)
+
+
+def _without_ours(error: Exception) -> Exception:
+    """An error of ours tells all in its text; where the job's thread raised it is of no use to a user."""
+    return error.with_traceback(None) if isinstance(error, HeadwaterError) else error
 
 
 def _times(count: int) -> str:

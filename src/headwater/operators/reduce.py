@@ -46,7 +46,7 @@ class ReduceOperator(StatefulOperator):
             kept = reduced.get()
             try:
                 reduced.set(row if kept is None else function(kept, row))
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_failed(error, self._step, key, timestamp) from None
             found.append(reduced.get())
         return found

@@ -1,4 +1,8 @@
-"""The one place where an exception of user code becomes an error that names step, key and time."""
+"""The one place where an exception of user code becomes an error that names step, key and time.
+
+All that user code raises fails the job alike, `SystemExit` and `KeyboardInterrupt` too: none of it may end a task or a
+thread as if its work were done.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ def open_function(function: Opens, step: str) -> None:
     """Call a function's `open`."""
     try:
         function.open()
-    except Exception as error:
+    except BaseException as error:
         raise user_code_failed(error, step) from None
 
 

@@ -38,7 +38,7 @@ from headwater.savepoints.taking import Epoch, take
 from headwater.spark.checkpoint_files import CheckpointFiles
 from headwater.spark.commits import Commits
 from headwater.spark.errors import EngineGone
-from headwater.spark.failures import explained, marked
+from headwater.spark.failures import explained
 from headwater.spark.from_checkpoint import origin_of
 from headwater.spark.ingest import Ingest
 from headwater.spark.session import RETAINED_BATCHES, is_gone, is_shut_down, job_session, local_session, location
@@ -74,6 +74,8 @@ class SparkJob(SupervisedJob):
         self._query: StreamingQuery | None = None
         self._ingest = Ingest(plan, settings)
         self._is_done = False
+        self._raised: Exception | None = None
+        """What an epoch has failed with on the query's thread; Spark tells of it as text inside text."""
         self._shipped: ShippedJob | None = None
         self._commits = Commits(self._folder)
         self._history = History(self._folder.layout.epochs, CheckpointFiles(self._folder.layout.checkpoint))
@@ -91,7 +93,7 @@ class SparkJob(SupervisedJob):
             if not self._commits.have_begun():
                 self._folder.give_back()
             if isinstance(error, OSError):
-                raise explained(self.name, error, self._folder.path) from error
+                raise explained(self.name, error, self._folder.path) from None
             raise
         super().start()
 
@@ -163,6 +165,7 @@ class SparkJob(SupervisedJob):
     def _start_query(self) -> StreamingQuery:
         plan, settings = self._plan, self._settings
         self._spark = spark = self._job_session()
+        self._raised = None
         run_id = uuid.uuid4().hex
         self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
         if self._wants_aligned.is_set():
@@ -188,7 +191,7 @@ class SparkJob(SupervisedJob):
         try:
             return query.start()
         except Exception as error:
-            raise explained(self.name, error, self._folder.path) from error
+            raise explained(self.name, error, self._folder.path) from None
 
     def _positions_now(self) -> dict[str, Positions]:
         """What is there to read, for a run that goes on from the newest offset."""
@@ -204,8 +207,11 @@ class SparkJob(SupervisedJob):
     def _handle_epoch(self, output: DataFrame, batch: int) -> None:
         """An epoch on the query's thread; Spark commits it when this returns."""
         epoch = self._folder.first_epoch + batch
-        with marked():
+        try:
             self._protocol.prepare(epoch, lambda: self._compute(output, batch))
+        except Exception as error:
+            self._raised = error
+            raise
 
     def _compute(self, output: DataFrame, batch: int) -> Computed:
         """Let tasks run, and leave what the planner, the history and a rewind have to know of their reports."""
@@ -265,8 +271,8 @@ class SparkJob(SupervisedJob):
             raise
         except Exception as error:
             if self._session is not None and is_gone(self._session):
-                raise EngineGone.of(self.name) from error
-            raise explained(self.name, error, self._folder.path) from error
+                raise EngineGone.of(self.name) from None
+            raise explained(self.name, error, self._folder.path) from None
 
     def _watch(self, query: StreamingQuery) -> str:
         """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
@@ -297,7 +303,8 @@ class SparkJob(SupervisedJob):
         self._protocol.publish_committed()
         failure = query.exception()
         if failure is not None and self.given_up is None:
-            raise explained(self.name, failure, self._folder.path)
+            assert self._shipped is not None
+            raise self._shipped.failure() or explained(self.name, self._raised or failure, self._folder.path)
         return "finished" if self._has_ended() else "stopped"
 
     def _end_query(self) -> None:

@@ -11,11 +11,11 @@ class DiskFull(JobError):
     """A disk without room for what an epoch writes. It passes when there is room again."""
 
     @classmethod
-    def of(cls, job: str, folder: str, free_bytes: int, message: str) -> Self:
+    def of(cls, job: str, folder: str, free_bytes: int) -> Self:
         return cls(
             f"job {job!r} stopped: no space left on device; the disk of the job folder {folder} has {free_bytes:,} bytes free; "
             f"make room there, or where the outputs and Spark's local files are; nothing is lost, and the job goes on from "
-            f"its last committed epoch when it is started again\n{message}"
+            f"its last committed epoch when it is started again"
         )
 
 

@@ -1,25 +1,31 @@
-"""Errors across Spark: what a task raises reaches the driver as text inside text. This keeps ours whole.
+"""Errors across Spark, which carries what a task raises to the driver as text inside text. This keeps ours whole.
 
-A task's error travels as one marked line of JSON in the exception's message; the driver finds the line and makes the
-error again, so that the user sees step, key, time and own traceback first, and Spark's stack only as the cause.
+An error is written down as a `Failure` and made again from it in the driver, so that the user sees step, key, time and own
+traceback, and nothing of Spark's. A task leaves it beside the plan of its run (`ShippedJob.attempt`). What is raised
+elsewhere, or may pass, travels as a marked line in the text of the exception.
 """
 
 from __future__ import annotations
 
 import base64
-import json
+import hashlib
+import logging
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from pyspark.errors import PySparkException
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
 from headwater.job.checkpoints.listing import damage_of_newest
 from headwater.spark.errors import DiskFull
+from headwater.versioned import Versioned
 
+_LOG = logging.getLogger("headwater.spark")
 _MARK = "headwater-error:"
 _DISK_FULL = "No space left on device"
 """As the operating system says it, to Java and to Python."""
@@ -33,33 +39,64 @@ _UNREADABLE = (
     "not exist",
 )
 """What Spark's errors have in common when a file of a checkpoint is not what it should be; they seldom name it."""
+_WRAPPING = re.compile(r"^(\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: )?(Job aborted [^:]*: )?")
+"""How Spark's errors begin when another error is meant."""
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 """Java ends with the first of a chain of errors; it tells the most."""
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 """What a worker says that was to import something, perhaps us."""
-_LINE = re.compile(re.escape(_MARK) + r"([A-Za-z0-9+/=]+)")
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)$", re.MULTILINE)
+"""What Python raised, below where it did."""
+_LINE = re.compile(re.escape(_MARK) + r"([0-9a-f]{16}):([A-Za-z0-9+/=]+)")
 
 
 class TaskFailure(RuntimeError):
     """An error of ours on its way through Spark."""
 
 
+@dataclass(frozen=True)
+class Failure(Versioned):
+    """An error of ours, written down."""
+
+    error: str
+    """Its type."""
+    text: str
+    user: tuple[Any, ...] = ()
+    """Of one that user code has raised: step, key, timestamp, cause and traceback."""
+
+    @classmethod
+    def of(cls, error: HeadwaterError) -> Self:
+        if not isinstance(error, UserCodeError):
+            return cls(type(error).__name__, str(error))
+        key = error.key if isinstance(error.key, str | int | None) else repr(error.key)
+        user = (error.step, key, error.timestamp, error.cause, error.traceback)
+        return cls(type(error).__name__, str(error), user)
+
+    def made_again(self) -> HeadwaterError:
+        """The error, with the same text."""
+        if self.user:
+            error: HeadwaterError = UserCodeError(*self.user)
+        else:
+            found = (cls for cls in _all(HeadwaterError) if cls.__name__ == self.error)
+            cls = next(found, HeadwaterError)
+            error = cls.__new__(cls)
+        error.args = (self.text,)
+        return error
+
+
 @contextmanager
 def marked() -> Iterator[None]:
-    """Let errors of ours leave a task in the form that `unwrap` reads."""
+    """Let errors of ours leave a call of Spark's in the form that `found_in` reads."""
     try:
         yield
     except HeadwaterError as error:
-        facts = {"type": type(error).__name__, "text": str(error)}
-        if isinstance(error, UserCodeError):
-            key = error.key if isinstance(error.key, str | int | type(None)) else repr(error.key)
-            facts["user"] = [error.step, key, error.timestamp, error.cause, error.traceback]  # type: ignore[assignment]
-        line = base64.b64encode(json.dumps(facts).encode()).decode()
-        raise TaskFailure(f"{error}\n{_MARK}{line}") from None
+        written = base64.b64encode(Failure.of(error).to_text().encode())
+        raise TaskFailure(f"{error}\n{_MARK}{_digest(written)}:{written.decode()}") from None
 
 
 def explained(job: str, failure: Exception, job_dir: Path) -> HeadwaterError:
     """What made the query fail; if Spark could not read a checkpoint, which file of it and what to do."""
+    _LOG.debug("job %r failed: %s", job, failure)
     if any(mark in str(failure) for mark in _UNREADABLE):
         damage = damage_of_newest(job_dir, whole=True)
         if damage is not None:
@@ -69,37 +106,38 @@ def explained(job: str, failure: Exception, job_dir: Path) -> HeadwaterError:
 
 def unwrap(job: str, error: Exception, job_dir: Path) -> HeadwaterError:
     """The error of ours inside one of Spark's; or Spark's own as a job's failure."""
-    said = str(error) if isinstance(error, PySparkException) else f"{type(error).__name__}: {error}"
-    return found_in(error) or _of_the_engine(job, said, job_dir)
+    if isinstance(error, HeadwaterError):
+        return error
+    found = found_in(error)
+    if found is not None:
+        return found
+    if (missing := _MISSING.search(str(error))) is not None:
+        return JobError.worker_lacks(missing.group(1))
+    if _DISK_FULL in str(error):
+        return DiskFull.of(job, str(job_dir), shutil.disk_usage(job_dir).free)
+    return JobError.engine_failed(job, reason_in(error))
 
 
 def found_in(error: Exception) -> HeadwaterError | None:
-    """The error of ours inside one of Spark's, if there is one."""
-    found = _LINE.search(str(error))
-    if found is None:
-        return None
-    facts = json.loads(base64.b64decode(found.group(1)))
-    if "user" in facts:
-        return UserCodeError(*facts["user"])
-    cls = next((c for c in _all(HeadwaterError) if c.__name__ == facts["type"]), HeadwaterError)
-    made: HeadwaterError = cls.__new__(cls)
-    Exception.__init__(made, facts["text"])
-    return made
+    """The error of ours inside one of Spark's, if there is one. User code may have put the like of a mark before it."""
+    for digest, written in reversed(_LINE.findall(str(error))):
+        if digest == _digest(written.encode()):
+            return Failure.from_text(base64.b64decode(written).decode(), "an error of a task").made_again()
+    return None
 
 
 def reason_in(error: Exception) -> str:
-    """What one of Spark's errors says first, and what it says last was the cause, without stacks."""
-    first, *_ = str(error).splitlines() or [type(error).__name__]
-    return "; ".join([first, *_CAUSE.findall(str(error))[-1:]])
+    """What one of Spark's errors says first, and what it says was the cause, without stacks."""
+    said = str(error)
+    first, *_ = _WRAPPING.sub("", said).splitlines() or [""]
+    if not isinstance(error, PySparkException):
+        first = f"{type(error).__name__}: {first}"
+    causes = (_RAISED.findall(said) or _CAUSE.findall(said))[-1:]
+    return "; ".join([first, *(cause for cause in causes if cause not in first)])
 
 
-def _of_the_engine(job: str, said: str, job_dir: Path) -> JobError:
-    if (missing := _MISSING.search(said)) is not None:
-        return JobError.worker_lacks(missing.group(1))
-    if _DISK_FULL in said:
-        return DiskFull.of(job, str(job_dir), shutil.disk_usage(job_dir).free, said)
-    causes = _CAUSE.findall(said)
-    return JobError.engine_failed(job, "\n".join([*causes[-1:], said]))
+def _digest(written: bytes) -> str:
+    return hashlib.sha256(written).hexdigest()[:16]
 
 
 def _all(error: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:

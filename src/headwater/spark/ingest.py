@@ -72,7 +72,7 @@ class Ingest:
         try:
             query: StreamingQuery = writer.trigger(**trigger).start()
         except Exception as error:
-            raise self._failed(uid, error) from error
+            raise self._failed(uid, error) from None
         return query
 
     def wait(self, stopping: threading.Event) -> bool:
@@ -82,7 +82,7 @@ class Ingest:
                 try:
                     self._put_down(uid, source.frame, 0)
                 except Exception as error:
-                    raise self._failed(uid, error) from error
+                    raise self._failed(uid, error) from None
         while self._settings.ends and self._queries:
             self.check()
             if stopping.wait(_POLL_S):

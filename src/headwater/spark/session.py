@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 
 from headwater.spark.java import find_java
 from headwater.spark.jvm import spark_context
+from headwater.spark.standard_error import LOG_CONFIG, sorted_for_children
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PACKAGE = "org.apache.spark.sql.execution.streaming"
 
 JOB_CONFIG = {
@@ -51,15 +53,21 @@ LOCAL_FILES_CONFIG = {
 
 
 def local_session(parallelism: int, config: dict[str, str]) -> SparkSession:
-    """The process's local session, made if there is none. A task may fail twice before the job does."""
+    """The process's local session, made if there is none. A task may fail twice before the job does.
+
+    What its JVM logs is for `headwater.spark`; one that the user has made is left as it is.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", str(_worker_launcher()))
     conf = SparkConf().setAppName("headwater").setMaster(f"local[{parallelism},3]")
-    conf.setAll(list({**LOCAL_CONFIG, **config}.items()))
-    spark_context(conf).setLogLevel("ERROR")
+    logging = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}"
+    options = " ".join([logging, *filter(None, [config.get(_JAVA_OPTIONS)])])
+    conf.setAll(list({**LOCAL_CONFIG, **config, _JAVA_OPTIONS: options}.items()))
+    with sorted_for_children():
+        spark_context(conf)
     return SparkSession.builder.config(conf=conf).getOrCreate()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -11,11 +13,12 @@ from pathlib import Path
 from pyspark import cloudpickle
 
 from headwater.durable import write_atomically
-from headwater.errors import JobError
+from headwater.errors import HeadwaterError, JobError
 from headwater.job.folder import JobFolder
 from headwater.operators.user_code import not_copied
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
+from headwater.spark.failures import Failure, marked
 from headwater.task.closing import close_all
 from headwater.task.host import LevelHost
 from headwater.task.split import SplitHost
@@ -93,9 +96,38 @@ class ShippedJob:
     def is_requested(self, what: Request) -> bool:
         return self._file_of(what).exists()
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """An attempt at a task: Spark makes another after one that fails, whatever it fails with.
+
+        So what would fail again is written down for the driver, and after that no task of the run does anything but fail
+        with it.
+        """
+        with marked():
+            told = self.failure()
+            if told is not None:
+                raise told
+            try:
+                yield
+            except HeadwaterError as error:
+                if not error.is_transient:
+                    with suppress(OSError):  # it then travels as text, and Spark tries the task again
+                        Failure.of(error).write(self._failure)
+                raise
+
+    def failure(self) -> HeadwaterError | None:
+        """What a task of the run has failed with, if it always would."""
+        told = Failure.read_if_there(self._failure)
+        return None if told is None else told.made_again()
+
+    @property
+    def _failure(self) -> Path:
+        return Path(self.file).with_suffix(".failure")
+
     def remove(self) -> None:
         """Remove the run's files after it."""
         Path(self.file).unlink(missing_ok=True)
+        self._failure.unlink(missing_ok=True)
         for what in Request:
             self.withdraw(what)
 

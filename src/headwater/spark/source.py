@@ -139,7 +139,7 @@ class JobReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Bundle)
-        with marked(), garbage_collection.worker_task():
+        with self._job.attempt(), garbage_collection.worker_task():
             for place, part in partition.parts:
                 yield from self._read_split(place, part, partition)
 

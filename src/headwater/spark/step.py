@@ -14,7 +14,6 @@ from headwater.epoch.outbox import stage
 from headwater.epoch.reports import level_report
 from headwater.savepoints.origin import begin
 from headwater.spark.exchange import salts
-from headwater.spark.failures import marked
 from headwater.spark.records import SparkRecordStore
 from headwater.spark.shipped import ShippedJob
 from headwater.state.changelog import append, catch_up
@@ -33,7 +32,7 @@ class LevelProcessor(StatefulProcessor):
         self._store = SparkRecordStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        with marked(), garbage_collection.worker_task():
+        with self._job.attempt(), garbage_collection.worker_task():
             yield from self._run(key[0], [bytes(row.payload) for row in rows])
 
     def _run(self, salt: int, payloads: list[bytes]) -> Iterator[Row]:

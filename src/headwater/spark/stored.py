@@ -108,10 +108,10 @@ class StoredEpoch:
         except Exception as error:
             found = found_in(error)
             if found is not None:
-                raise found from error
+                raise found from None
             job_dir = self.checkpoint.parent
             Checkpoints(job_dir).check(self.batch + JobReader(job_dir).identity.first_epoch)
-            raise JobError.corrupt(str(self.checkpoint), reason_in(error)) from error
+            raise JobError.corrupt(str(self.checkpoint), reason_in(error)) from None
 
 
 @contextmanager

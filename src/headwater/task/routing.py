@@ -26,7 +26,7 @@ def with_key(batch: Batch, key: Key, schema: Schema, step: str) -> Batch:
         return batch
     try:
         keys = [key.function(row) for row in rows_of(batch.table, schema.row)]
-    except Exception as error:
+    except BaseException as error:
         raise user_code_failed(error, step) from None
     return Batch(batch.table, batch.timestamps, encode(keys, pa.field("key", key.type), step), batch.kinds)
 
@@ -59,7 +59,7 @@ def _chosen(batch: Batch, exchange: Exchange, parallelism: int, step: str) -> np
     for place, key in enumerate(keys_of(batch.take(groups.first), key_by)):
         try:
             subtask = partitioner(key, parallelism)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, step, key) from None
         if type(subtask) is not int or not 0 <= subtask < parallelism:
             rule = f"a partitioner must give a subtask from 0 to {parallelism - 1}"

@@ -158,7 +158,7 @@ class _FunctionLookup:
     def find(self, keys: Sequence[Any]) -> list[Rows]:
         try:
             found = self._function(list(keys))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step) from None
         if not isinstance(found, Mapping):
             kind = type(found).__name__

@@ -87,7 +87,7 @@ class BroadcastProcessOperator(KeyedProcessOperator):
                 if results is not None:
                     emitted.extend(results)
                 counts.append(len(emitted))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, None, context.timestamp) from None
         self._emit(emitted, times_of_results(batch.timestamps, counts), side, emit)
 
@@ -107,7 +107,7 @@ class BroadcastProcessOperator(KeyedProcessOperator):
             for entry in handle.entries_by_key():
                 self._cursor.entry = entry
                 function(entry[0], handle)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, self._context.key, self._context.timestamp) from None
         finally:
             self._cursor.leave()

@@ -68,7 +68,7 @@ class CoProcessOperator(KeyedFunctionOperator):
                     emitted.extend(results)
                 counts.append(len(emitted))
                 times.append(timestamp)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, context.key, context.timestamp) from None
         self._emit(emitted, times_of_results(timestamp_array(times), counts), side_rows, emit)
 

@@ -53,6 +53,6 @@ class KeyedProcessOperator(KeyedFunctionOperator):
                 if results is not None:
                     emitted.extend(results)
                 counts.append(len(emitted))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, context.key, context.timestamp) from None
         self._emit(emitted, times_of_results(batch.timestamps, counts), side, emit)

@@ -112,7 +112,7 @@ class KeyedFunctionOperator(KeepsTimers):
                 for result in self._function.on_timer(Timer(timestamp, domain), context) or ():
                     emitted.append(result)
                     times.append(context.timestamp)
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_failed(error, self._step, key, timestamp) from None
         self._emit(emitted, timestamp_array(times), side, emit)
 

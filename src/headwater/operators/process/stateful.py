@@ -67,7 +67,7 @@ class StatefulProcessOperator(StatefulOperator):
     def _tell(self, function: ProcessFunction, subtask: int, parallelism: int) -> None:
         try:
             function.restored(subtask, parallelism)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step) from None
 
     def tables(self) -> dict[str, StateTable]:

@@ -68,21 +68,21 @@ class Generated:
         try:
             for row, timestamp in zip(rows, batch.timestamps.tolist(), strict=True):
                 self._take(on_event(row, timestamp))
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, timestamp=timestamp) from None
 
     def end(self) -> int:
         if self._generator is not None:
             try:
                 self._take(self._generator.on_periodic())
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_failed(error, self._step) from None
         return self._highest
 
     def _made(self) -> WatermarkGenerator:
         try:
             generator = self._factory()
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step) from None
         if not isinstance(generator, WatermarkGenerator):
             raise GraphError.bad_argument(

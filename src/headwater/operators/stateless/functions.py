@@ -49,7 +49,7 @@ class MapOperator:
                 for row in rows:
                     results.append(function(row))  # noqa: PERF401  extend takes StopIteration for the end
                 break
-            except Exception as error:
+            except BaseException as error:
                 failed.add(len(results) + len(failed), error)
         return [(None, failed.results(results, failed.others(), self._node.schema)), *failed.output()]
 
@@ -70,7 +70,7 @@ class FlatMapOperator:
                     results.extend(function(row) or ())
                     ends.append(len(results))
                 break
-            except Exception as error:
+            except BaseException as error:
                 failed.add(len(ends) - 1, error)
                 del results[ends[-1] :]
                 ends.append(len(results))
@@ -94,7 +94,7 @@ class FilterOperator:
                     if function(row):
                         kept.append(at)
                 break
-            except Exception as error:
+            except BaseException as error:
                 failed.add(at, error)
         return [(None, batch.take(np.array(kept, np.int64))), *failed.output()]
 
@@ -108,7 +108,7 @@ class QueryOperator:
     def apply(self, batch: Batch) -> Outputs:
         try:
             result, places = expressions.run(self._query, batch.table, self._schema.arrow)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step) from None
         return [(None, batch.results(result, places))]
 
@@ -122,7 +122,7 @@ class MapBatchesOperator:
     def apply(self, batch: Batch) -> Outputs:
         try:
             result = self._function(batch.table)
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step) from None
         table = _conform(result, self._schema, self._step)
         if self._timestamp is not None:
@@ -159,7 +159,7 @@ class ProcessCalls:
                     ends.append(len(emitted))
                     side_ends.append(len(side))
                 break
-            except Exception as error:
+            except BaseException as error:
                 failed.add(len(ends) - 1, error)
                 del emitted[ends[-1] :], side[side_ends[-1] :]
                 ends.append(len(emitted))

@@ -21,6 +21,8 @@ from headwater.operators.user_code import own_copy, user_code_failed
 from headwater.retry import Retry
 
 _ONCE = Retry(attempts=1)
+_ENDINGS = (SystemExit, KeyboardInterrupt)
+"""What a function may raise beside errors. `GeneratorExit` is also how Python closes a coroutine: it is seen in `_run`."""
 
 
 @dataclass
@@ -92,7 +94,7 @@ class MapAsyncOperator:
         if method is not None:
             try:
                 await method()
-            except Exception as error:
+            except (Exception, *_ENDINGS) as error:
                 raise user_code_failed(error, self._step) from None
 
     async def _run(self, call: _Call, places: int) -> None:
@@ -102,7 +104,7 @@ class MapAsyncOperator:
                 for _ in range(places):
                     group.create_task(self._work(call)).add_done_callback(call.stop_if_failed)
         except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+            raise user_code_failed(failures.exceptions[0], self._step) from None
 
     async def _work(self, call: _Call) -> None:
         while call.waiting:
@@ -125,7 +127,7 @@ class MapAsyncOperator:
         while True:
             try:
                 return await self._function(row)
-            except (Exception, SystemExit, asyncio.CancelledError) as error:
+            except (Exception, *_ENDINGS, asyncio.CancelledError) as error:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():  # by us: the row timed out, or another one failed
                     raise asyncio.CancelledError from None

@@ -121,11 +121,12 @@ class Bursts:
         keys, times = keys_of(batch, self._node.key), timestamp_list(batch.timestamps)
         for row, key, timestamp in zip(rows_of(batch.table, self._row), keys, times, strict=True):
             try:
-                yield self._session.gap_of(row)
+                gap_ms = self._session.gap_of(row)
             except HeadwaterError:
                 raise
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_failed(error, self._step, key, timestamp) from None
+            yield gap_ms
 
     def _bursts(self, table: pa.Table, spans: _Spans, keys: list[Any]) -> Iterator[Burst]:
         accumulators = self._aggregation.partial(table, spans.of, len(spans.starts))

@@ -111,7 +111,7 @@ class WindowOperator(KeepsTimers):
                 self._element(key, timestamp, row, place)
             except HeadwaterError:
                 raise
-            except Exception as error:
+            except BaseException as error:
                 raise user_code_failed(error, self._step, key, timestamp) from None
         self._finish(emit)
 
@@ -163,7 +163,7 @@ class WindowOperator(KeepsTimers):
             return self._trigger.trigger.on_rows(timestamps, context)
         except HeadwaterError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, key) from None
 
     def _sessions_of(self, key: Any) -> list[Window]:
@@ -257,7 +257,7 @@ class WindowOperator(KeepsTimers):
                 self._keep_until_cleanup(window)  # a trigger may have deleted timers, and this one with them
         except HeadwaterError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, key, timestamp) from None
 
     # -- firing -----------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ class WindowOperator(KeepsTimers):
             return next(values)
         except HeadwaterError:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise user_code_failed(error, self._step, firing.key, firing.window.last) from None
 
     # -- the end of windows -----------------------------------------------------------------------------------------

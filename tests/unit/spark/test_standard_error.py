@@ -1,0 +1,56 @@
+"""What Spark and its workers write is sorted, however it is cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.spark.standard_error import Sorter
+
+WRITTEN = (
+    b"NOTE: Picked up JDK_JAVA_OPTIONS: -Xmx1g\n"
+    b"WARNING: Using incubator modules: jdk.incubator.vector\n"
+    b"\x1eWARN NativeCodeLoader: no native library\n"
+    b"hello\n"
+    b"\n"
+    b"half a \x1eERROR Executor: failed\n"
+    b"\x1e\tat org.apache.spark.Executor\n"
+    b"line\n"
+    b"Starting Streaming TransformWithStateInPandas Python worker.\n"
+    b"\n"
+    b"WARNING: mine\n"
+    b"Traceback (most recent call last):\n"
+    b'  File "/python/pyspark/daemon.py", line 264, in manager\n'
+    b"    code = worker(sock, authenticated)\n"
+    b"BrokenPipeError: [Errno 32] Broken pipe\n"
+    b"Traceback (most recent call last):\n"
+    b'  File "/mine.py", line 1, in process\n'
+    b"ValueError: mine\n"
+    b"no end"
+)
+OURS = (
+    b"hello\n\nhalf a line\nWARNING: mine\n"
+    b'Traceback (most recent call last):\n  File "/mine.py", line 1, in process\nValueError: mine\nno end'
+)
+LOGGED = [
+    "NOTE: Picked up JDK_JAVA_OPTIONS: -Xmx1g",
+    "WARNING: Using incubator modules: jdk.incubator.vector",
+    "WARN NativeCodeLoader: no native library",
+    "ERROR Executor: failed",
+    "\tat org.apache.spark.Executor",
+    "Starting Streaming TransformWithStateInPandas Python worker.",
+    '  File "/python/pyspark/daemon.py", line 264, in manager',
+    "    code = worker(sock, authenticated)",
+    "BrokenPipeError: [Errno 32] Broken pipe",
+]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_log_and_chatter_are_told_from_what_user_code_writes(size: int) -> None:
+    logged: list[str] = []
+    passed_on: list[bytes] = []
+    sorter = Sorter(logged.append, passed_on.append)
+    for at in range(0, len(WRITTEN), size):
+        sorter.take(WRITTEN[at : at + size])
+    sorter.end()
+    assert b"".join(passed_on) == OURS
+    assert logged == LOGGED
