@@ -73,6 +73,7 @@ from headwater.savepoints import tables as savepoint
 from headwater.savepoints.errors import SavepointError
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
+from headwater.streams.event_time import EventTimeWarning
 from headwater.streams.growth import StateGrowthWarning
 from headwater.streams.guarantees import GuaranteeWarning
 from headwater.streams.keyed import KeyedStream
@@ -115,6 +116,7 @@ __all__ = [
     "Environment",
     "EpochStep",
     "EventLog",
+    "EventTimeWarning",
     "Evictor",
     "GraphError",
     "Guarantee",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from types import CodeType
 from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from headwater.data.schema import Schema, SchemaLike
@@ -243,6 +244,19 @@ class AggregateFunction(Generic[In, Acc, Out]):
     def result(self, accumulator: Acc) -> Out:
         """The result for an accumulator."""
         raise NotImplementedError
+
+
+def sets_event_time_timers(function: object) -> bool:
+    """Whether a method of a function's class has `timers.event_time` in it. One that sets them elsewhere is not found."""
+    cls = function if isinstance(function, type) else type(function)
+    methods = (vars(one).values() for one in cls.__mro__ if one.__module__ != __name__)
+    found = [code for some in methods for method in some if (code := getattr(method, "__code__", None)) is not None]
+    while found:
+        code = found.pop()
+        if {"timers", "event_time"} <= set(code.co_names):
+            return True
+        found += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return False
 
 
 def name_of(function: object) -> str:

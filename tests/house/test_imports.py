@@ -48,7 +48,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
     "streams": LEAVES
     | {"connectors", "graph", "plan", "state.keys"}
-    | {"epoch.offsets", "epoch.steps", "job.checkpoints", "job.engine", "job.signals"}
+    | {"epoch.offsets", "epoch.steps", "job.checkpoints", "job.engine", "job.progress", "job.signals"}
     | {"local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
     "savepoints.tables": TASK | {"epoch.offset", "savepoints", "streams.environment", "task"},

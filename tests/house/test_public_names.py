@@ -28,6 +28,7 @@ PUBLIC = [
     "Environment",
     "EpochStep",
     "EventLog",
+    "EventTimeWarning",
     "Evictor",
     "GraphError",
     "Guarantee",

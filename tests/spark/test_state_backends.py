@@ -54,6 +54,7 @@ def _local_dir() -> Path:
     return Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
 
 
+@pytest.mark.filterwarnings("ignore::headwater.EventTimeWarning")  # its timers are for the end
 def test_a_job_folder_goes_on_with_either_backend(spark: SparkSession, tmp_path: Path) -> None:
     topic = hw.EventLog(tmp_path / "log").create_topic("events", hw.Schema.of("k string, v long").arrow)
 

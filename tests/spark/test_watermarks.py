@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.parts.waiting import until
 
 import headwater as hw
+from headwater.data.batch import MIN_TIMESTAMP
 from headwater.testing import TimedRows
 
 if TYPE_CHECKING:
@@ -86,3 +89,27 @@ def test_alignment_is_planned_alike_on_spark_also_after_a_crash(spark: SparkSess
     local = run("local")
     assert {(ts, now) for k, ts, now in local if k == "b"} > {(0, 100), (100, 200), (200, 300), (300, 600)}
     assert run("spark", crash) | run("spark") == local
+
+
+def test_event_time_that_waits_for_a_split_without_rows_is_told_once_on_spark(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = hw.EventLog(tmp_path).create_topic("rows", hw.Schema.of(SCHEMA).arrow, partitions=2)
+    env = hw.Environment("standing", spark=spark, job_dir=tmp_path / "job", checkpoint_interval="1 ms")
+    rows = env.source(hw.connectors.log(tmp_path, "rows"), SCHEMA, hw.Watermarks.monotonous("ts"), name="rows")
+    rows.key_by("k").process(Stamp(), "k string, ts long, now long").sink(hw.connectors.files(tmp_path / "out"))
+
+    def write(step: hw.EpochStep, epoch: int) -> None:
+        if step is hw.EpochStep.PLANNED:
+            topic.append([("a", 1_000 * epoch)], partition=0)
+
+    with caplog.at_level(logging.WARNING, "headwater.time"):
+        job = env.start(on_step=write, clock=lambda epoch: 5_000 * (epoch + 1))
+        until(lambda: job.status().epoch >= 9, job)
+        job.stop()
+    told = [record.getMessage() for record in caplog.records if record.name == "headwater.time"]
+    assert len(told) == 1
+    assert "it waits for split '1' of source 'rows', which has had no rows" in told[0]
+    seen = hw.control.job(tmp_path / "job").splits["rows"]
+    assert seen["0"].rows_in >= 8
+    assert (seen["1"].rows_in, seen["1"].watermark_ms) == (0, MIN_TIMESTAMP)

@@ -112,6 +112,14 @@ class Source(ABC):
         every epoch if the process dies in between, and not to fail: what is wrong goes to the log.
         """
 
+    def rows_after(self, positions: Positions) -> int | None:
+        """About how many rows there are at and after these positions; None where that is not cheap to know.
+
+        Asked every few seconds in the driver while somebody looks at the job, on a thread of its own: it shares nothing
+        with what reads, and may fail.
+        """
+        return None
+
 
 @dataclass(frozen=True)
 class Staged:

@@ -47,6 +47,10 @@ class LogSource(Source):
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
         return self._topic().read(int(split), start, end)
 
+    def rows_after(self, positions: Positions) -> int:
+        ends = _named(EventLog(self._path).topic(self._name).end_offsets())
+        return sum(max(0, end - positions.get(split, 0)) for split, end in ends.items())
+
     def _topic(self) -> Topic:
         if self._opened is None:
             self._opened = EventLog(self._path).topic(self._name)

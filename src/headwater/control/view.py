@@ -12,6 +12,7 @@ from headwater.job.checkpoints.history import EpochLine, read_history
 from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner
 from headwater.job.reading import JobReader
+from headwater.job.splits import Splits
 from headwater.job.status import JobStatus, RestartReason, StepStatus
 
 DEAD, STARTING, UNKNOWN = "dead", "starting", "unknown"
@@ -56,6 +57,11 @@ class JobView:
     def steps(self) -> Mapping[str, StepStatus]:
         """Per step uid: rows in and out, its counters by name, its watermark and its state, of the last run."""
         return self.status.steps
+
+    @property
+    def splits(self) -> Splits:
+        """Per source uid and split: its rows and watermark, whether it is idle, and when it last had rows, of the last run."""
+        return self.status.splits
 
     def epochs(self) -> dict[int, EpochLine]:
         """The newest epochs by number, oldest first: when and how long they were computed, and what steps did in them."""

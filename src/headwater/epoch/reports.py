@@ -31,6 +31,8 @@ class TaskReport(Versioned):
     """Of a source's task: how far it read."""
     starts: BySplit = field(default_factory=dict)
     """Of a source's task: from where."""
+    idle: bool = False
+    """Of a source's task: whether nobody waits for its split."""
     end: bool = False
     """Whether the input ends with the epoch, as a source's task knows."""
     now_ms: int = 0

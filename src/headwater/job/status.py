@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.offset import BySplit
 from headwater.epoch.reports import TaskReport, positions_of
+from headwater.job.splits import Splits, SplitStatus, splits_after
 from headwater.task.counters import StepCounters
 from headwater.versioned import Versioned
 
@@ -107,9 +108,13 @@ class JobStatus(Versioned):
     error: str | None = None
     restarts: tuple[RestartReason, ...] = ()
     """Why the job was started again, oldest first; those of earlier drivers too, where there is a job folder."""
+    splits: Splits = field(default_factory=dict)
+    """Per source uid and split: rows_in of this run, watermark_ms, is_idle, last_rows_ms."""
+    now_ms: int | None = None
+    """The time of the newest epoch."""
 
-    def after(self, epoch: int, reports: Iterable[TaskReport]) -> JobStatus:
-        """The job after an epoch, of which its tasks tell."""
+    def after(self, epoch: int, reports: Iterable[TaskReport], now_ms: int | None = None) -> JobStatus:
+        """The job after an epoch, of which its tasks tell, and of its time."""
         reports = list(reports)
         parts: dict[str, list[StepCounters]] = {}
         for one in reports:
@@ -123,17 +128,23 @@ class JobStatus(Versioned):
             aligned_epoch=epoch if is_aligned else self.aligned_epoch,
             steps={**self.steps, **told},
             positions=positions_of(reports),
+            splits=splits_after(self.splits, reports, now_ms),
+            now_ms=now_ms,
         )
 
     def _content(self) -> dict[str, Any]:
         steps = {uid: dict(step) for uid, step in self.steps.items()}
-        return {**super()._content(), "steps": steps, "restarts": [reason.to_json() for reason in self.restarts]}
+        restarts = [reason.to_json() for reason in self.restarts]
+        splits = {uid: {name: asdict(one) for name, one in found.items()} for uid, found in self.splits.items()}
+        return {**super()._content(), "steps": steps, "restarts": restarts, "splits": splits}
 
     @classmethod
     def _of(cls, content: dict[str, Any], where: str) -> Self:
         steps = {uid: StepStatus.of(facts) for uid, facts in content["steps"].items()}
         restarts = tuple(RestartReason.from_json(reason, where) for reason in content["restarts"])
-        return super()._of({**content, "steps": steps, "restarts": restarts}, where)
+        told = content.get("splits", {})
+        splits = {uid: {name: SplitStatus(**one) for name, one in found.items()} for uid, found in told.items()}
+        return super()._of({**content, "steps": steps, "restarts": restarts, "splits": splits}, where)
 
 
 def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

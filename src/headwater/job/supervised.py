@@ -18,6 +18,7 @@ from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
 from headwater.job.notices import Notices
+from headwater.job.progress.standstill import EventTimeWatch
 from headwater.job.reading import SHOWN_RESTARTS
 from headwater.job.requests import JobAnswer
 from headwater.job.status import JobStatus, RestartReason
@@ -45,6 +46,7 @@ class SupervisedJob(ABC):
         self._plan, self._settings = plan, settings
         self._protocol = EpochProtocol(plan, self, settings.on_step)
         self._notices = Notices()
+        self._event_time = None if settings.bounded else EventTimeWatch(plan)
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -151,12 +153,17 @@ class SupervisedJob(ABC):
 
     def recovered(self, epoch: int | None) -> None:
         newest = -1 if epoch is None else epoch
+        if self._event_time is not None:
+            self._event_time.begin()
         self._note(epoch=newest, published=newest)
 
     def computed(self, epoch: int, what: Computed) -> None:
         self._notices.hear(what.reports)
         with self._lock:
-            self._status = replace(self._status.after(epoch, what.reports), positions=what.positions)
+            after = self._status.after(epoch, what.reports, what.now_ms)
+            self._status = replace(after, positions=what.positions)
+        if self._event_time is not None:
+            self._event_time.see(after.splits, what.now_ms)
 
     def handed_over(self, epoch: int) -> None:
         self._note(published=epoch)

@@ -155,14 +155,17 @@ class LocalJob(SupervisedJob):
             host = self._cluster.split(part.node, part.split)
             for outcome in host.run(part.start, part.end, facts, ended=part.ended, idle=part.idle):
                 payloads.extend(outcome.payloads)
-            reports.append(self._report(outcome, f"s{index:04d}", part.at(host.uid, part.end)))
+            read = part.at(host.uid, part.end)
+            reports.append(self._report(outcome, f"s{index:04d}", read, idle=part.idle))
         for place, outcome in self._cluster.run_levels(payloads):
             reports.append(self._report(outcome, place))
         return Computed(reports, end.positions, end.now_ms, end.end)
 
-    def _report(self, outcome: Outcome, place: str, positions: BySplit | None = None) -> TaskReport:
+    def _report(
+        self, outcome: Outcome, place: str, positions: BySplit | None = None, *, idle: bool = False
+    ) -> TaskReport:
         staged = stage(self._plan, self._folder, outcome.epoch, place, outcome.sink_batches)
-        return TaskReport(tuple(staged), outcome.steps, positions or {})
+        return TaskReport(tuple(staged), outcome.steps, positions or {}, idle=idle)
 
     def _commit(self, end: Offset, what: Computed) -> None:
         self._cluster.commit()

@@ -154,7 +154,13 @@ class JobReader(DataSourceStreamReader):
                 staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
                 starts, positions = part.at(host.uid, part.start), part.at(host.uid, part.end)
                 report = TaskReport(
-                    tuple(staged), outcome.steps, positions, starts, end=bundle.end, now_ms=bundle.facts.now_ms
+                    tuple(staged),
+                    outcome.steps,
+                    positions,
+                    starts,
+                    idle=part.idle,
+                    end=bundle.end,
+                    now_ms=bundle.facts.now_ms,
                 )
                 ready = [*ready, (0, report.to_bytes())]
             if ready:

@@ -22,6 +22,7 @@ from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guaran
 from headwater.graph.nodes import SinkNode, SourceNode
 from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.engine import Engine, Job, Settings
+from headwater.job.progress.follow import shown
 from headwater.job.signals import Foreground
 from headwater.local.engine import LocalEngine
 from headwater.plan.explain import explain
@@ -33,6 +34,7 @@ from headwater.savepoints.origin import Origin
 from headwater.savepoints.renaming import Renaming
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.dead_letters import check_dead_letters
+from headwater.streams.event_time import warn_of_event_time
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
 from headwater.streams.runs import check_available_now, check_gives_results
@@ -222,6 +224,7 @@ class Environment:
         renamed: Mapping[str, str] | None = None,
         bounded: bool | None = None,
         available_now: bool = False,
+        progress: bool | None = None,
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
@@ -231,7 +234,11 @@ class Environment:
         With `available_now` it stops by itself when it has read what was there at its start. Ctrl-C and SIGTERM stop it as
         `job.stop()` does, and the program ends with exit code 130 or 143; a second one ends the program at once. In an
         interpreter or a notebook Ctrl-C stops the job, which is returned.
+
+        In a terminal a line on stderr says what the job does; `progress=False` leaves it out, and `progress=True` writes
+        such lines now and then wherever stderr leads.
         """
+        sources = {self.graph.uid(node): node for node in self.graph if isinstance(node, SourceNode)}
         with Foreground(self.name, goes_on=self._outlives_process(self._job_dir)) as foreground:
             job = self.start(
                 from_=from_,
@@ -244,7 +251,8 @@ class Environment:
                 restart_time=restart_time,
             )
             foreground.watch(job)
-            job.wait()
+            with shown(job, sources, wanted=progress):
+                job.wait()
         return job
 
     def plan(self) -> JobPlan:
@@ -298,6 +306,7 @@ class Environment:
             check_gives_results(graph)
         else:
             warn_of_growth(graph)
+            warn_of_event_time(graph)
         outlives_process = self._outlives_process(job_dir)
         if outlives_process or self._restart != none():
             warn_of_guarantees(graph, outlives_process=outlives_process, publishes_early=self._publishes_early)

@@ -24,6 +24,7 @@ from headwater.job.identity import JobIdentity
 from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner
 from headwater.job.requests import Action, JobAnswer, JobRequest
+from headwater.job.splits import SplitStatus
 from headwater.job.supervised import SupervisedJob
 from headwater.plan.plan import plan_job
 from headwater.savepoints.errors import SavepointError
@@ -50,9 +51,10 @@ class Waiting(SupervisedJob):
         self.fails: Exception | None = None
 
     def compute(self, epoch: int, **counters: int) -> None:
-        report = TaskReport((), {"step": StepCounters(3, 2, 70, counters=counters)}, positions={"rows": {"0": 9}})
+        told = {"step": StepCounters(3, 2, 70, counters=counters), "rows": StepCounters(9, 9, 80)}
+        report = TaskReport((), told, positions={"rows": {"0": 9}}, idle=True)
         with self._lock:
-            self._status = self._status.after(epoch, [report])
+            self._status = self._status.after(epoch, [report], 5_000)
 
     def start(self) -> None:
         self._protocol.begin(self.folder.layout.sources, None, is_new=True)
@@ -108,6 +110,7 @@ def test_a_running_job_is_seen_as_its_driver_knows_it(job: Waiting, tmp_path: Pa
     view = seen(tmp_path / "job", lambda view: view.status.epoch == 4)
     assert (view.name, view.job_id, view.state, view.owner) == ("waiting", "id", "running", Owner.this_process())
     assert (view.published, view.positions, view.status.positions) == (3, {"rows": {"0": 7}}, {"rows": {"0": 9}})
+    assert view.splits == {"rows": {"0": SplitStatus(9, 80, is_idle=True, last_rows_ms=5_000)}}
     assert (view.steps["step"]["rows_in"], view.steps["step"]["retries"], view.steps["step"].watermark_ms) == (3, 2, 70)
     assert (view.planned, view.committed, view.restarts, view.epochs()) == (-1, -1, (), {})
 

@@ -5,6 +5,7 @@ import pytest
 import headwater as hw
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.reports import TaskReport
+from headwater.job.splits import SplitStatus
 from headwater.job.status import JobStatus, RestartReason, StepStatus
 from headwater.operators.stateless.pass_on import PassOperator
 from headwater.task.counters import StepCounters
@@ -43,6 +44,16 @@ def test_a_watermark_does_not_go_back_and_an_epoch_that_leaves_nothing_in_flight
     assert (status.steps["step0"].watermark_ms, status.aligned_epoch) == (50, 1)
 
 
+def test_splits_are_known_by_what_their_tasks_told() -> None:
+    def told(split: str, rows: int, at_ms: int, *, idle: bool = False) -> TaskReport:
+        return TaskReport((), {"s": StepCounters(rows, rows, at_ms)}, {"s": {split: 9}}, idle=idle)
+
+    status = JobStatus("running").after(0, [told("0", 3, 70), told("1", 2, 50)], 1_000)
+    status = status.after(1, [told("0", 1, 60), told("1", 0, MIN_TIMESTAMP, idle=True)], 2_000)
+    assert status.splits == {"s": {"0": SplitStatus(4, 70, last_rows_ms=2_000), "1": SplitStatus(2, 50, True, 1_000)}}
+    assert status.now_ms == 2_000
+
+
 def test_what_an_operator_counts_is_in_the_status_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PassOperator, "counters", lambda _: {"calls": 1})
     env = hw.Environment("counted", engine="local", parallelism=2, max_rows_per_epoch=1)
@@ -54,5 +65,6 @@ def test_what_an_operator_counts_is_in_the_status_of_a_job(monkeypatch: pytest.M
 def test_a_status_comes_back_from_json() -> None:
     steps = {"a": StepStatus(1, 2, 3, 4, {"n": 5}, {"late_dropped": 6, "dead_letters": 0, "retries": 7})}
     reasons = (RestartReason(1, 2, 3, "E", "no", None),)
-    status = JobStatus("failed", 7, 6, 5, steps, {"rows": {"0": 9}}, "no", reasons)
+    splits = {"rows": {"0": SplitStatus(9, 70, is_idle=True, last_rows_ms=60)}}
+    status = JobStatus("failed", 7, 6, 5, steps, {"rows": {"0": 9}}, "no", reasons, splits, 80)
     assert JobStatus.from_json(status.to_json(), "here") == status

@@ -160,6 +160,12 @@ class KafkaSource(Source):
     def release(self, split: str) -> None:
         self._open.release(split)
 
+    def rows_after(self, positions: Positions) -> int:
+        if self._open.asked is None:
+            self._open.asked = Cluster(self._connection)
+        ends = self._open.asked.latest([Split.parse(split) for split in positions])
+        return sum(max(0, end - positions[str(split)]) for split, end in ends.items())
+
     def _known(self, start: Positions) -> list[Split]:
         """The partitions to read now; looks for new ones, and for what is lost, every few seconds."""
         opened, now_s = self._open, time.monotonic()
@@ -221,6 +227,8 @@ class _Open:
 
     def __init__(self) -> None:
         self.cluster: Cluster | None = None
+        self.asked: Cluster | None = None
+        """For who looks at the job, on a thread of its own."""
         self.committer: Committer | None = None
         self.readers: dict[str, PartitionReader] = {}
         self.topics: Mapping[str, Topic] = {}

@@ -77,6 +77,11 @@ class Node:
         return False
 
     @property
+    def waits_for_event_time(self) -> bool:
+        """Whether, as far as can be seen, it does what it does only when event time moves."""
+        return False
+
+    @property
     def asks_outside(self) -> bool:
         """Whether what the step gives depends on something beyond its rows and its state, so that it may differ on replay."""
         return False

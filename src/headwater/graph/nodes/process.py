@@ -16,6 +16,7 @@ from headwater.functions import (
     OutputTag,
     ProcessFunction,
     name_of,
+    sets_event_time_timers,
 )
 from headwater.graph.checks import check_keyed, check_states
 from headwater.graph.connected import Broadcast, Connected, pair_edges
@@ -75,6 +76,10 @@ class KeyedProcessNode(Node):
     def kept(self) -> dict[str, Any]:
         return {"key": self.key.typed(), "states": declared(self.states)}
 
+    @property
+    def waits_for_event_time(self) -> bool:
+        return sets_event_time_timers(self.function)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CoProcessNode(Node):
@@ -120,6 +125,10 @@ class CoProcessNode(Node):
             "right key": self.right_key.describe(),
             "states": declared(self.states),
         }
+
+    @property
+    def waits_for_event_time(self) -> bool:
+        return sets_event_time_timers(self.function)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +187,10 @@ class BroadcastProcessNode(Node):
             "states": declared(self.states),
             "broadcast states": declared(self.broadcast_states),
         }
+
+    @property
+    def waits_for_event_time(self) -> bool:
+        return sets_event_time_timers(self.function)
 
 
 def process_node(

@@ -13,7 +13,7 @@ from headwater.aggregates.declared import refuse_taking_back
 from headwater.data.schema import Schema, SchemaLike, parse_type, type_ddl
 from headwater.descriptors import StateDeclaration, keyed_states
 from headwater.errors import GraphError
-from headwater.functions import AggregateFunction, OutputTag, ProcessWindowFunction
+from headwater.functions import EVENT, AggregateFunction, OutputTag, ProcessWindowFunction
 from headwater.graph.changelog import APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
 from headwater.graph.checks import check_states
 from headwater.graph.edges import Key
@@ -224,6 +224,10 @@ class WindowNode(Node):
     @property
     def is_silent(self) -> bool:
         return not self.trigger.can_fire
+
+    @property
+    def waits_for_event_time(self) -> bool:
+        return self.is_plain and self.assigner.domain == EVENT and self.assigner.is_bounded
 
     @property
     def is_counted(self) -> bool:
