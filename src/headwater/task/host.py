@@ -103,6 +103,10 @@ class LevelHost:
         """How many entries each state of each step holds."""
         return {entry.uid: entry.sizes() for entry in self._entries}
 
+    def event_times(self) -> dict[str, tuple[int, bool]]:
+        """Where event time stands at each step, and whether the step is idle."""
+        return {entry.uid: entry.event_time() for entry in self._entries}
+
     def reset(self) -> None:
         for entry in self._entries:
             entry.reset()
@@ -179,6 +183,9 @@ class _Entry:
 
     def sizes(self) -> dict[str, int]:
         return {name: len(table) for name, table in self.operator.tables().items()}
+
+    def event_time(self) -> tuple[int, bool]:
+        return self._valve.watermark(), self._valve.is_idle()
 
     def reset(self) -> None:
         self.operator.reset()

@@ -6,7 +6,9 @@ Each push, watermark and advance is an epoch of its own, run by the same hosts a
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, Union
 
@@ -16,6 +18,7 @@ from headwater.data.rows import Row, encode_rows
 from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import ChangelogError
 from headwater.functions import OutputTag
+from headwater.job.status import StepStatus
 from headwater.local.cluster import LocalCluster
 from headwater.operators.stateless.functions import rows_of
 from headwater.plan.plan import plan_job
@@ -25,6 +28,7 @@ from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
 from headwater.task.closing import close_all
+from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
@@ -76,6 +80,7 @@ class Harness:
         self._idle: set[str] = set()
         self._rows: list[Any] = []
         self._side: dict[str, list[Any]] = {}
+        self._counted = {plan.graph.uid(plan.graph.node(node)): StepStatus() for node in plan.level_of_entry}
 
     def push(self, row: Any, at: int | None = None, *, to: str | None = None) -> None:
         """Give one row, with its event time, to the input or the named one; it is handled at once."""
@@ -125,6 +130,29 @@ class Harness:
 
     def __exit__(self, *failure: object) -> None:
         self.close()
+
+    def status(self, step: str | None = None) -> StepStatus:
+        """A step, by its uid, or the only one: what it has counted and where it stands, as in `job.status().steps`.
+
+        Steps with state have one, and those that rows move to.
+
+        >>> windows = hw.tumbling("10 ms")
+        >>> harness = Harness(lambda s: s.key_by("k").window(windows).agg(n=hw.count()), schema="k string")
+        >>> harness.watermark(20)
+        >>> harness.push(("a",), at=5)
+        >>> harness.status().watermark_ms, harness.status()["late_dropped"]
+        (20, 1)
+        """
+        uid = self._step(step)
+        state: Counter[str] = Counter()
+        for host in self._cluster.hosts.values():
+            state.update(host.sizes().get(uid, {}))
+        watermark_ms = min(watermark_ms for watermark_ms, _ in self._event_times(uid))
+        return dataclasses.replace(self._counted[uid], watermark_ms=watermark_ms, state=dict(state))
+
+    def is_idle(self, step: str | None = None) -> bool:
+        """Whether a step, or the only one, is idle, so that nobody behind it waits: all it reads from is."""
+        return all(idle for _, idle in self._event_times(self._step(step)))
 
     def state_sizes(self) -> dict[str, dict[str, int]]:
         """How many entries each state of each step holds, timers included; steps and states that hold none are left out."""
@@ -187,6 +215,18 @@ class Harness:
             raise ValueError(f"the harness has the inputs {', '.join(self._schemas)}; got {name!r}")
         return name
 
+    def _step(self, step: str | None) -> str:
+        if step is None and len(self._counted) == 1:
+            return next(iter(self._counted))
+        if step is None or step not in self._counted:
+            raise ValueError(f"the harness has the steps {', '.join(self._counted) or '(none)'}; got {step!r}")
+        return step
+
+    def _event_times(self, uid: str) -> list[tuple[int, bool]]:
+        """Of each subtask of a step."""
+        known = (host.event_times() for host in self._cluster.hosts.values())
+        return [times[uid] for times in known if uid in times]
+
     def _run(self, batches: Mapping[str, Batch]) -> None:
         payloads: list[Routed] = []
         for name, outlet in self._outlets.items():
@@ -197,8 +237,12 @@ class Harness:
             payloads += outlet.finish(self._watermarks_ms[name], idle=name in self._idle)
             self._keep(Outcome(sink_batches=outlet.sink_batches, unread=outlet.unread))
         self._epoch += 1
+        parts: dict[str, list[StepCounters]] = {}
         for _, outcome in self._cluster.run_levels(payloads):
             self._keep(outcome)
+            for uid, counters in outcome.steps.items():
+                parts.setdefault(uid, []).append(counters)
+        self._counted.update({uid: self._counted[uid].after(parts[uid]) for uid in self._counted if uid in parts})
         self._cluster.commit()
 
     def _keep(self, outcome: Outcome) -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import headwater as hw
+from headwater.data.batch import MIN_TIMESTAMP
 from headwater.streams.stream import Stream
 from headwater.testing import Harness
 
@@ -122,3 +125,60 @@ def test_a_field_named_timestamp_keeps_its_value() -> None:
     harness = Harness(lambda s: s.map(lambda r: r), "timestamp long")
     harness.push((5,), at=1)
     assert harness.take()[0].timestamp == 5
+
+
+# -- what it tells --------------------------------------------------------------------------------------------------
+
+
+def tens(left: Stream, right: Stream) -> Stream:
+    counted = left.union(right).key_by("k").window(hw.tumbling("10 ms")).agg(n=hw.sum("n")).with_uid("tens")
+    return counted.key_by("k").window(hw.tumbling("20 ms")).agg(n=hw.sum("n")).with_uid("twenties")
+
+
+TWO = {"left": SCHEMA, "right": SCHEMA}
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_it_tells_what_steps_count_and_where_they_stand(parallelism: int) -> None:
+    harness = Harness(tens, TWO, parallelism=parallelism)
+    harness.push_all([("a", 1), ("b", 2), ("c", 3)], [5, 6, 7], to="left")
+    assert harness.status("tens").rows_in == 3
+    assert harness.status("tens").state["slices"] > 0
+    harness.watermark(12, of="left")
+    assert harness.status("tens").watermark_ms == MIN_TIMESTAMP
+    harness.watermark(30, of="right")
+    assert [harness.status(step).watermark_ms for step in ("tens", "twenties")] == [12, 12]
+    assert (harness.status("tens").rows_out, harness.status("twenties").rows_in) == (3, 3)
+    harness.push(("a", 1), at=5, to="right")
+    assert harness.status("tens")["late_dropped"] == harness.status("tens").counters["late_dropped"] == 1
+    restored = Harness.restore(tens, TWO, harness.snapshot(), parallelism=parallelism)
+    assert restored.status("twenties").watermark_ms == 12
+    assert restored.status("tens")["late_dropped"] == 0  # it counts anew, as a job does
+
+
+def test_it_tells_whether_a_step_is_idle() -> None:
+    harness = Harness(tens, TWO)
+    harness.watermark(5)
+    harness.idle(of="left")
+    assert not harness.is_idle("tens")
+    harness.idle(of="right")
+    assert harness.is_idle("tens")
+    assert harness.is_idle("twenties")
+    harness.push(("a", 1), at=6, to="left")
+    assert not harness.is_idle("twenties")
+
+
+def test_it_names_the_steps_there_are(harness: Harness) -> None:
+    assert dict(harness.status()) == dict(harness.status("total"))
+    with pytest.raises(ValueError, match="the harness has the steps total; got 'totals'"):
+        harness.status("totals")
+    with pytest.raises(ValueError, match="the harness has the steps tens, twenties; got None"):
+        Harness(tens, TWO).is_idle()
+
+
+def test_the_page_on_tests_lists_every_call() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "test-your-job.md").read_text()
+    table = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    listed = set(re.findall(r"`(?:Harness\.)?(\w+)\(", table))
+    public = {name for name in vars(Harness) if not name.startswith("_")}
+    assert listed & public == public
