@@ -107,7 +107,7 @@ def test_committed_epochs_are_listed_with_what_is_known_of_them(job_dir: Path) -
     assert one.starts == {"source": {"0": 300, "1": 300}}
     assert one.positions == {"source": {"0": 375, "1": 375}}
     assert {uid: facts["rows_in"] for uid, facts in one.steps.items()} == dict.fromkeys(one.steps, 150)
-    assert set(one.steps) == {"source", "totals", "per_initial"}
+    assert set(one.steps) == {"source", "totals", "where", "per_initial"}
     assert one.steps["totals"]["state"] == {"@timers.event": 60, "@timers.processing": 0, "n": 60, "total": 60}
     assert one.steps["totals"]["changelog_bytes"]["n"] > 60
     assert one.watermarks["totals"] == 1_700_000_331_999

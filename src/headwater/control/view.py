@@ -40,6 +40,10 @@ class JobView:
     restarts: tuple[RestartReason, ...] = field(repr=False)
     """Why the job was started again, oldest first."""
 
+    def __repr__(self) -> str:
+        newest = "no epoch yet" if self.committed < 0 else f"epoch={self.committed} published={self.published}"
+        return f"<JobView {self.name} {self.state}, {newest}, in {self.job_dir}>"
+
     @property
     def is_running(self) -> bool:
         """Whether a process runs the job now."""

@@ -10,6 +10,7 @@ from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.offset import BySplit
 from headwater.epoch.reports import TaskReport, positions_of
 from headwater.job.splits import Splits, SplitStatus, splits_after
+from headwater.job.status_text import status_text, step_text
 from headwater.task.counters import StepCounters
 from headwater.versioned import Versioned
 
@@ -49,6 +50,8 @@ class StepStatus(Mapping[str, Any]):
     """What the step counts itself, by name: `late_dropped` and `dead_letters` always, others where there are any."""
     changelog_bytes: Mapping[str, int] | None = None
     """What was written for each state, where an epoch is looked at."""
+    outputs: Mapping[str, int] = field(default_factory=dict)
+    """How many rows went to each side output, by tag; those of a step are among `rows_out`, those of a source are not."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> StepStatus:
@@ -56,6 +59,9 @@ class StepStatus(Mapping[str, Any]):
         counters = {name: count for name, count in facts.items() if name not in _FACTS}
         own = {name: value for name, value in facts.items() if name in _FACTS}
         return cls(**own, counters={**_ALWAYS_COUNTED, **counters})
+
+    def __repr__(self) -> str:
+        return f"<StepStatus {step_text(self)}>"
 
     def __getitem__(self, name: str) -> Any:
         return self._entries()[name]
@@ -82,6 +88,7 @@ class StepStatus(Mapping[str, Any]):
             _summed(part.state for part in parts),
             _summed([self.counters, *(part.counters for part in parts)]),
             self.changelog_bytes,
+            _summed([self.outputs, *(part.outputs for part in parts)]),
         )
 
 
@@ -112,6 +119,9 @@ class JobStatus(Versioned):
     """Per source uid and split: rows_in of this run, watermark_ms, is_idle, last_rows_ms."""
     now_ms: int | None = None
     """The time of the newest epoch."""
+
+    def __repr__(self) -> str:
+        return status_text(self)
 
     def after(self, epoch: int, reports: Iterable[TaskReport], now_ms: int | None = None) -> JobStatus:
         """The job after an epoch, of which its tasks tell, and of its time."""

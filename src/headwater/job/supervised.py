@@ -22,6 +22,7 @@ from headwater.job.progress.standstill import EventTimeWatch
 from headwater.job.reading import SHOWN_RESTARTS
 from headwater.job.requests import JobAnswer
 from headwater.job.status import JobStatus, RestartReason
+from headwater.job.status_text import summary
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint, free_folder
@@ -62,6 +63,9 @@ class SupervisedJob(ABC):
         self._file = None if layout is None else layout.restarts
         self._listener = None if layout is None else Listener(layout, self)
         self._thread = threading.Thread(target=self._run, name=f"headwater-{self.name}", daemon=True)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name} {summary(self.status())}>"
 
     def launch(self) -> Self:
         """Start the job, or let go of everything when that fails."""

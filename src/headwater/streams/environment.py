@@ -100,6 +100,9 @@ class Environment:
         self._restart = none() if restart is None else restart
         self._publishes_early = checkpointing == "at_least_once"
 
+    def __repr__(self) -> str:
+        return f"<Environment {self.name} on {self._engine_name}: {len(list(self.graph))} steps>"
+
     def source(
         self,
         source: Source,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -25,3 +25,17 @@ class StepCounters:
     """Of a source: the largest timestamp, where it is far ahead of all that is likely."""
     absent: Sequence[str] = ()
     """Of a source that looks for columns by name: those in which no row had a value."""
+    outputs: Mapping[str, int] = field(default_factory=dict)
+    """Of `rows_out`, or beside them for a source, those that went to side outputs, by tag."""
+
+    def plus(self, other: StepCounters) -> StepCounters:
+        """The rows of a step without state that get to it in two ways."""
+        tags = {**self.outputs, **other.outputs}
+        outputs = {tag: self.outputs.get(tag, 0) + other.outputs.get(tag, 0) for tag in tags}
+        return replace(
+            self,
+            rows_in=self.rows_in + other.rows_in,
+            rows_out=self.rows_out + other.rows_out,
+            watermark_ms=min(self.watermark_ms, other.watermark_ms),
+            outputs=outputs,
+        )

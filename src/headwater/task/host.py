@@ -227,10 +227,22 @@ class _Entry:
         for kept, emitted in ((outcome.sink_batches, outlet.sink_batches), (outcome.unread, outlet.unread)):
             for name, batches in emitted.items():
                 kept.setdefault(name, []).extend(batches)
-        counters = StepCounters(rows_in, rows_out, after.watermark_ms, self.sizes(), self.operator.counters())
+        counters = StepCounters(
+            rows_in, rows_out, after.watermark_ms, self.sizes(), self.operator.counters(), outputs=outlet.outputs()
+        )
         if facts.unaligned_ms is not None:
             counters = replace(counters, in_flight=self._in_flight.rows, budget=self._in_flight.budget)
-        outcome.steps[self.uid] = counters
+        self._tell(counters, outcome)
+
+    def _tell(self, counters: StepCounters, outcome: Outcome) -> None:
+        """Tell of the step, and of the steps behind it. One that is without state is the first of these itself."""
+        fused = self._outlet.fused()
+        own = fused.pop(self.uid, None)
+        if own is not None:
+            counters = replace(counters, rows_out=own.rows_out, outputs=own.outputs)
+        for uid, one in {self.uid: counters, **fused}.items():
+            known = outcome.steps.get(uid)  # of a step behind several entries
+            outcome.steps[uid] = one if known is None else known.plus(one)
 
     def _is_idle(self, payload: Payload) -> bool:
         """Whether a channel that says how far it is need not be waited for: as it says, or as its quiet tells."""

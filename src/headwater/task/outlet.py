@@ -15,6 +15,7 @@ from headwater.operators.registry import combiner_for, stateless_operator
 from headwater.plan.plan import JobPlan
 from headwater.state.spread import timed
 from headwater.task.closing import close_all
+from headwater.task.counters import StepCounters
 from headwater.task.payload import MAX_PAYLOAD_BYTES, EpochFacts, Payload, encode_payload
 from headwater.task.routing import route, with_key
 
@@ -31,6 +32,9 @@ class Outlet:
         self.ports = root.all_ports()
         self._setters = {branch.time.uid: branch.time for branch in root.all_branches() if branch.time is not None}
         self._steps = list(root.all_steps())
+        self._said: dict[str | None, tuple[int, bool]] = {}
+        """The watermark at the end of the epoch, and whether nobody waits for it, by the step that sets event time."""
+        self._branches = list(root.all_branches())
         self.sink_batches: dict[str, list[Batch]] = {}
         self.unread: dict[str, list[Batch]] = {}
 
@@ -58,6 +62,8 @@ class Outlet:
         self._turns: dict[tuple[int, int], int] = {}
         self._ready: list[Routed] = []
         self.sink_batches, self.unread = {}, {}
+        for branch in self._branches:
+            branch.rows_in, branch.rows_out = 0, {}
         for operator in self._steps:
             if isinstance(operator, TakesTime):
                 operator.begin(facts.now_ms)
@@ -66,6 +72,20 @@ class Outlet:
         """Run rows through the fused steps to their ends."""
         if len(batch):
             self._push(self._root, tag, batch)
+
+    def outputs(self) -> dict[str, int]:
+        """What was emitted into it for side outputs, in this epoch, by tag."""
+        return _tagged(self._root)
+
+    def fused(self) -> dict[str, StepCounters]:
+        """What the fused steps were given and gave in this epoch, which is finished, by uid; and the event time there."""
+        found: dict[str, StepCounters] = {}
+        for branch in self._branches[1:]:
+            watermark_ms, _ = self._said[None if branch.time is None else branch.time.uid]
+            one = StepCounters(branch.rows_in, sum(branch.rows_out.values()), watermark_ms, outputs=_tagged(branch))
+            known = found.get(branch.uid)  # of a step that rows come to by several ways
+            found[branch.uid] = one if known is None else known.plus(one)
+        return found
 
     def close(self) -> None:
         """Let every fused step close what it holds open, also when one of them fails to."""
@@ -81,7 +101,7 @@ class Outlet:
 
         Behind a step that sets event time they are what that step says of its rows, until event time ends.
         """
-        said: dict[str | None, tuple[int, bool]] = {None: (watermark_ms, idle)}
+        said = self._said = {None: (watermark_ms, idle)}
         is_end = watermark_ms == MAX_TIMESTAMP
         for uid, setter in self._setters.items():
             own = setter.operator.watermark(), setter.operator.is_quiet
@@ -93,6 +113,7 @@ class Outlet:
         return self.take()
 
     def _push(self, branch: _Branch, tag: str | None, batch: Batch) -> None:
+        branch.rows_out[tag] = branch.rows_out.get(tag, 0) + len(batch)
         for sink in branch.sinks.get(tag, ()):
             self.sink_batches.setdefault(sink, []).append(batch)
         for port in branch.ports.get(tag, ()):
@@ -100,6 +121,7 @@ class Outlet:
         if tag is not None and self._plan.keeps_unread and not branch.reads(tag):
             self.unread.setdefault(tag, []).append(batch)
         for operator, behind in branch.steps.get(tag, ()):
+            behind.rows_in += len(batch)
             for inner_tag, result in operator.apply(batch):
                 if len(result):
                     self._push(behind, inner_tag, result)
@@ -165,14 +187,18 @@ class _Setter:
 
 @dataclass
 class _Branch:
-    """What hangs behind one step, by side output."""
+    """What hangs behind one step, by side output; and how many rows the step was given and gave in this epoch."""
 
+    uid: str = ""
+    """The step's; of whoever emits into the outlet, nothing."""
     time: _Setter | None = None
     """What sets the event time of its rows, if a fused step does."""
 
     sinks: dict[str | None, list[str]] = field(default_factory=dict)
     ports: dict[str | None, list[Port]] = field(default_factory=dict)
     steps: dict[str | None, list[tuple[StatelessOperator, _Branch]]] = field(default_factory=dict)
+    rows_in: int = 0
+    rows_out: dict[str | None, int] = field(default_factory=dict)
 
     def reads(self, tag: str) -> bool:
         """Whether anything takes the rows of a side output."""
@@ -199,7 +225,7 @@ class _Branch:
 
 
 def _branch_behind(plan: JobPlan, node: Node, time: _Setter | None = None) -> _Branch:
-    branch = _Branch(time)
+    branch = _Branch(plan.graph.uid(node), time)
     for consumer, edge in plan.graph.consumers(node):
         schema = plan.graph.edge_schema(edge)
         if edge.exchange.moves:
@@ -224,6 +250,11 @@ def _attach(plan: JobPlan, branch: _Branch, tag: str | None, node: Node, schema:
             assert isinstance(operator, SetsTime)
             time = _Setter(uid, operator)
         branch.steps.setdefault(tag, []).append((operator, _branch_behind(plan, node, time)))
+
+
+def _tagged(branch: _Branch) -> dict[str, int]:
+    """The rows of a step that went to side outputs."""
+    return {tag: rows for tag, rows in branch.rows_out.items() if tag is not None}
 
 
 def _mixed(channel: str, epoch: int) -> int:

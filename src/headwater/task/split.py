@@ -59,8 +59,10 @@ class SplitHost:
             counters={"dead_letters": dead_letters} if dead_letters else {},
             furthest_ms=noticed.furthest_ms,
             absent=noticed.absent,
+            outputs=outlet.outputs(),
         )
-        yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, {self.uid: counters})
+        steps = {self.uid: counters, **outlet.fused()}
+        yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)
 
     def close(self) -> None:
         """Give the place up: the source and fused steps close what they hold open."""

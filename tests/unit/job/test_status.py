@@ -19,8 +19,8 @@ def test_counters_travel_by_name_and_are_summed_over_subtasks_and_epochs() -> No
     status = JobStatus("running")
     for epoch in range(2):
         told = [
-            report(StepCounters(5, 3, 70, {"n": 2}, {"late_dropped": 1, "retries": 2}, in_flight=4, budget=9)),
-            report(StepCounters(5, 3, 50, {"n": 1}, {"retries": 1}), StepCounters(1, 1, 9)),
+            report(StepCounters(5, 3, 70, {"n": 2}, {"late_dropped": 1, "retries": 2}, 4, 9, outputs={"late": 2})),
+            report(StepCounters(5, 3, 50, {"n": 1}, {"retries": 1}, outputs={"late": 1}), StepCounters(1, 1, 9)),
         ]
         status = status.after(epoch, [TaskReport.from_bytes(one.to_bytes()) for one in told])
     step = status.steps["step0"]
@@ -33,6 +33,7 @@ def test_counters_travel_by_name_and_are_summed_over_subtasks_and_epochs() -> No
         "in_flight": 4,
         "watermark_ms": 50,
         "state": {"n": 3},
+        "outputs": {"late": 6},
     }
     assert (step.rows_in, step.counters["retries"]) == (step["rows_in"], step["retries"])
     assert (status.epoch, status.aligned_epoch) == (1, -1)

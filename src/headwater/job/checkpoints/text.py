@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+from headwater.job.moments import mark_text, moment_text
 
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoint
 
 _COLUMNS = ("epoch", "computed (UTC)", "took", "added", "stored", "rows in", "published")
-_EPOCH_0 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def table(job_dir: Path, found: Iterable[Checkpoint], damaged: Mapping[int, str]) -> str:
@@ -32,7 +30,7 @@ def detail(one: Checkpoint) -> str:
     stored = "" if one.stored_bytes is None else f", {_size(one.stored_bytes)} stored"
     lines = [
         f"checkpoint of epoch {one.epoch} in {one.job_dir}",
-        f"computed {_time(one.time_ms)}{took}, at processing time {_time(one.now_ms)}",
+        f"computed {moment_text(one.time_ms)}{took}, at processing time {moment_text(one.now_ms)}",
         f"state: {_size(one.size_bytes)} added{stored}",
         f"rows: {'published' if one.published else 'not yet published'}{', the input has ended' if one.ended else ''}",
     ]
@@ -41,7 +39,9 @@ def detail(one: Checkpoint) -> str:
         ranges = (f"{s}: {f'{before[s]} to ' if s in before else ''}{at}" for s, at in splits.items())
         lines.append(f"source {uid}: {', '.join(ranges)}")
     for uid, step in one.steps.items():
-        lines.append(f"step {uid}: {step.rows_in} rows in, {step.rows_out} out, {_mark(step.watermark_ms)}")
+        lines.append(
+            f"step {uid}: {step.rows_in} rows in, {step.rows_out} out, watermark {mark_text(step.watermark_ms)}"
+        )
         for state, entries in step.state.items():
             lines.append(f"  {state}: {entries} entries, {_size((step.changelog_bytes or {}).get(state, 0))} written")
     return "\n".join(lines)
@@ -54,7 +54,7 @@ def _cells(one: Checkpoint) -> tuple[str, ...]:
     stored = "?" if one.stored_bytes is None else _size(one.stored_bytes)
     return (
         str(one.epoch),
-        _time(one.time_ms),
+        moment_text(one.time_ms),
         took,
         _size(one.size_bytes),
         stored,
@@ -65,21 +65,6 @@ def _cells(one: Checkpoint) -> tuple[str, ...]:
 
 def _justified(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-
-def _time(at_ms: int) -> str:
-    try:
-        return f"{_EPOCH_0 + timedelta(milliseconds=at_ms):%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}"
-    except OverflowError:  # a watermark need not be a date
-        return f"{at_ms} ms"
-
-
-def _mark(watermark_ms: int) -> str:
-    if watermark_ms <= MIN_TIMESTAMP:
-        return "no watermark"
-    if watermark_ms >= MAX_TIMESTAMP:
-        return "watermark at its maximum"
-    return f"watermark {_time(watermark_ms)}"
 
 
 def _size(size_bytes: int) -> str:

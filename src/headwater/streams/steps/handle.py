@@ -21,6 +21,14 @@ class Handle:
     def __init__(self, env: Environment, flow: Flow) -> None:
         self._env, self._flow = env, flow
 
+    def __repr__(self) -> str:
+        """Where the rows come from, how they are keyed, and what they look like."""
+        graph, flow = self._env.graph, self._flow
+        names = [f"{graph.uid(graph.node(edge.source))}{f'.{edge.tag}' if edge.tag else ''}" for edge in flow.edges]
+        key = "" if flow.key.is_nothing else f" by {flow.key.describe()}"
+        changes = "" if flow.changelog.is_append_only else f" ({flow.changelog.describe()})"
+        return f"<{type(self).__name__} {' + '.join(names)}{key}: {flow.schema}{changes}>"
+
     @property
     def schema(self) -> Schema:
         """What the rows look like."""

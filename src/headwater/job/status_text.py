@@ -1,0 +1,70 @@
+"""The status of a job as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from headwater.job.moments import mark_text
+
+if TYPE_CHECKING:
+    from headwater.job.status import JobStatus, StepStatus
+
+_COLUMNS = ("step", "rows in", "rows out", "watermark", "")
+
+
+def summary(status: JobStatus) -> str:
+    """The state and the epochs, in a line."""
+    if status.epoch < 0:
+        return f"{status.state}, no epoch yet"
+    return f"{status.state} epoch={status.epoch} published={'none' if status.published < 0 else status.published}"
+
+
+def status_text(status: JobStatus) -> str:
+    """A few lines: the summary, why it failed or was started again, and a line for each step."""
+    lines = [summary(status)]
+    if status.error is not None:
+        lines.append(f"error: {_first_line(status.error)}")
+    if status.restarts:
+        last = status.restarts[-1]
+        lines.append(
+            f"started again {len(status.restarts)} times, last after {last.error}: {_first_line(last.message)}"
+        )
+    if status.steps:
+        cells = [_COLUMNS, *(_cells(uid, step) for uid, step in status.steps.items())]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines += ["  ".join(_padded(row, widths)).rstrip() for row in cells]
+    return "\n".join(lines)
+
+
+def step_text(step: StepStatus) -> str:
+    """A step in a line."""
+    return f"rows_in={step.rows_in} rows_out={step.rows_out} watermark={mark_text(step.watermark_ms)}{_more(step, ' ')}"
+
+
+def _cells(uid: str, step: StepStatus) -> tuple[str, ...]:
+    return uid, str(step.rows_in), str(step.rows_out), mark_text(step.watermark_ms), _more(step)
+
+
+def _more(step: StepStatus, before: str = "") -> str:
+    """What else there is to tell: what waits, what went to side outputs, counters and state that are not zero."""
+    facts: list[tuple[str, Mapping[str, int]]] = [
+        ("", {"in_flight": step.in_flight}),
+        ("to ", step.outputs),
+        ("", step.counters),
+        ("state ", step.state),
+    ]
+    said = [f"{what}{name}={count}" for what, counts in facts for name, count in counts.items() if count]
+    return before + ", ".join(said) if said else ""
+
+
+def _padded(row: tuple[str, ...], widths: list[int]) -> list[str]:
+    """Names to the left, numbers to the right."""
+    return [
+        f"{cell:>{width}}" if place in (1, 2) else f"{cell:<{width}}"
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
