@@ -13,12 +13,16 @@ from headwater.data.schema import Schema
 
 
 class RowsSource(Source):
-    """A bounded source over rows given in the program; lists of lists are several splits."""
+    """A bounded source over rows given in the program, which may be several splits."""
 
     bounded = True
 
-    def __init__(self, splits: Sequence[Sequence[Any]], schema: Schema) -> None:
-        self._tables = [encode_rows(list(rows), schema.arrow, "from_rows") for rows in splits]
+    def __init__(self, splits: Sequence[Sequence[Any] | pa.Table], schema: Schema) -> None:
+        """Each split is rows as dicts or tuples, or a table of that schema."""
+        self._tables = [
+            rows if isinstance(rows, pa.Table) else encode_rows(list(rows), schema.arrow, "from_rows")
+            for rows in splits
+        ]
 
     def describe(self) -> str:
         return f"{sum(len(t) for t in self._tables)} rows in memory"

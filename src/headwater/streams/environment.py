@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from headwater.connectors.contract import Source
 from headwater.connectors.dataframes import DataFrameSource
 from headwater.connectors.memory import MemorySink, RowsSource
-from headwater.data.schema import Schema, SchemaLike
+from headwater.data.schema import SchemaLike
 from headwater.durations import Duration, duration_ms
 from headwater.epoch.offsets import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
@@ -35,16 +36,19 @@ from headwater.savepoints.renaming import Renaming
 from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.dead_letters import check_dead_letters
 from headwater.streams.event_time import warn_of_event_time
-from headwater.streams.growth import warn_of_growth
+from headwater.streams.given_rows import rows_of
+from headwater.streams.growth import StateGrowthWarning, warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
 from headwater.streams.runs import check_available_now, check_gives_results
 from headwater.streams.settings import check_engine, check_modes, check_name, check_sizes, unaligned_ms
+from headwater.streams.showing import first_rows, table_text
 from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
 from headwater.words import Checkpointing, EngineName, StateBackendName
 
+Seen = TypeVar("Seen")
 _ENGINES: tuple[str, ...] = get_args(EngineName)
 _MODES: tuple[str, ...] = get_args(Checkpointing)
 
@@ -116,16 +120,25 @@ class Environment:
         return Step(self, self.graph.add(node))
 
     def from_rows(
-        self, rows: Sequence[Any], schema: SchemaLike, watermarks: Watermarks | None = None, *, name: str = "rows"
+        self,
+        rows: Any,
+        schema: SchemaLike | None = None,
+        watermarks: Watermarks | None = None,
+        *,
+        name: str = "rows",
     ) -> Step:
-        """A bounded stream of rows given as dicts or tuples.
+        """A bounded stream of rows: dicts or tuples of a schema; or a table of pandas, Polars or Arrow, which has its own.
 
         >>> env = Environment("doc", engine="local")
         >>> env.from_rows([("ann", 3), ("bob", None)], "user string, n int").collect()
         [Row(user='ann', n=3), Row(user='bob', n=None)]
+        >>> env.from_rows(pa.table({"user": ["ann"], "n": [3]}), name="table").collect()
+        [Row(user='ann', n=3)]
+
+        Of a table with a schema, these columns are read, as these types.
         """
-        parsed = Schema.of(schema)
-        return self.source(RowsSource([rows], parsed), parsed, watermarks, name=name)
+        given, parsed = rows_of(rows, schema, name)
+        return self.source(RowsSource([given], parsed), parsed, watermarks, name=name)
 
     def from_dataframe(
         self, frame: Any, watermarks: Watermarks | None = None, *, splits: int = 1, name: str = "dataframe"
@@ -342,15 +355,31 @@ class Environment:
     def _collect(self, flow: Flow) -> list[Any]:
         """Run the part of the graph above a stream into memory; the graph itself stays as it was."""
         sink = MemorySink()
+        self._into(SinkNode.of(flow, sink=sink, name="collect"), lambda job: job.wait(), bounded=True)
+        return sink.rows
+
+    def _show(self, flow: Flow, n: int, timeout: Duration, *, bounded: bool | None) -> str:
+        """Run it until there are some rows, and no longer than a while; gives them as text."""
+        timeout_ms = duration_ms(timeout, what="the timeout of show")
+        if type(n) is not int or n < 1:
+            raise GraphError.bad_argument("show", "shows 1 row or more", n, "write show(20)")
+        sink = MemorySink()
+        node = SinkNode.of(flow, sink=sink, name="show")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StateGrowthWarning)  # it does not run for long
+            note = self._into(node, lambda job: first_rows(job, sink, n, timeout_ms), bounded=bounded)
+        return table_text(node.schema.names, sink.rows[:n], note)
+
+    def _into(self, sink: SinkNode, watch: Callable[[Job], Seen], *, bounded: bool | None) -> Seen:
+        """Run the part of the graph above a sink, which is not in it."""
         whole = self.graph.copy()
-        collected = whole.add(SinkNode.of(flow, sink=sink, name="collect"))
-        job = self._start(whole.upstream_of(collected.origin), None, bounded=True)
+        ends = whole.add(sink)
+        job = self._start(whole.upstream_of(ends.origin), None, bounded=bounded)
         try:
-            job.wait()
+            return watch(job)
         except KeyboardInterrupt:
             job.stop()
             raise
-        return sink.rows
 
 
 def _after_failure(*, outlives_process: bool, restarts: bool) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import Sink
 from headwater.connectors.dataframes import DataFrameSink
+from headwater.durations import Duration
 from headwater.graph.nodes import SinkNode
 from headwater.streams.steps.handle import Handle
 
@@ -35,6 +37,21 @@ class Ends(Handle):
     def print(self) -> Step:
         """Print the rows of each committed epoch."""
         return self.sink(ConsoleSink(), name="print")
+
+    def show(self, n: int = 20, *, timeout: Duration = "10 s", bounded: bool | None = None) -> None:
+        """Run this stream's part of the job for its first `n` rows, and print them as a table.
+
+        It stops when it has them, when the input ends, or after `timeout`, with what there is by then. With
+        `bounded=True` a live source ends with what input there is now, as for `collect`.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([("ann", 3), ("bob", None)], "user string, n int").show()
+        user  n
+        ----  ----
+        ann   3
+        bob   null
+        """
+        sys.stdout.write(self._env._show(self._flow, n, timeout, bounded=bounded))
 
     def collect(self) -> list[Any]:
         """Run this stream's part of the job over what input there is, to the end, and give its rows."""

@@ -1,0 +1,44 @@
+"""What a user gives as rows: rows of a schema, or a table that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headwater.data.schema import Schema, SchemaLike
+from headwater.data.tables import arrow_table, is_table
+from headwater.errors import GraphError, SchemaError
+
+
+def rows_of(given: Any, schema: SchemaLike | None, step: str) -> tuple[Sequence[Any] | pa.Table, Schema]:
+    """The rows, and their schema: said, or that of the table."""
+    if hasattr(given, "isStreaming"):
+        raise GraphError.bad_argument(
+            step, "holds its rows in memory", "a DataFrame of Spark", "use env.from_dataframe"
+        )
+    if is_table(given):
+        return _table_of(arrow_table(step, given), schema, step)
+    if schema is None:
+        raise GraphError.bad_argument(
+            step, "needs the schema of its rows", type(given).__name__, "write from_rows(rows, 'user string, n long')"
+        )
+    return given, Schema.of(schema)
+
+
+def _table_of(table: pa.Table, schema: SchemaLike | None, step: str) -> tuple[pa.Table, Schema]:
+    if schema is None:
+        return table, Schema.of(table.schema)
+    wanted = Schema.of(schema)
+    for name in wanted.names:
+        if name not in table.column_names:
+            raise SchemaError.no_field(name, table.column_names, step)
+    try:
+        found = table.select(wanted.names).cast(wanted.arrow)
+        found.validate()
+    except (pa.ArrowException, ValueError) as error:
+        raise SchemaError.does_not_fit(
+            step, f"the table is not '{wanted}': {error}", "cast it, or the schema"
+        ) from None
+    return found, wanted
