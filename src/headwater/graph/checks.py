@@ -83,7 +83,8 @@ def check_states(function: object, step: str, elsewhere: Collection[str] = ()) -
 
     The instance may hold those that are declared elsewhere, by name.
     """
-    for attribute, value in getattr(function, "__dict__", {}).items():
+    own = {} if isinstance(function, type) else getattr(function, "__dict__", {})
+    for attribute, value in own.items():
         if isinstance(value, StateDeclaration) and value.name not in elsewhere:
             raise GraphError.bad_argument(
                 step,

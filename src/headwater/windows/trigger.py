@@ -86,6 +86,8 @@ class Trigger:
 
     can_merge = False
     """Whether it works for windows that merge: its states are then reducing states."""
+    looks_at_parts = False
+    """Whether it looks itself at what its parts say, as one that checks them does."""
     can_fire = True
     """Whether it ever fires by itself."""
     waits_for_time = False

@@ -158,7 +158,7 @@ class Nameless(Minutes):
         (Alternating, "the same windows for the same row and time"),
         (TwoThatMerge, "windows that merge are one for each row"),
         (CannotMerge, "the default trigger of windows that merge can merge"),
-        (Raises, "gives windows for the rows it is checked with; .*no attribute 'price'"),
+        (Raises, "gives windows for the rows it is checked with; .*no field 'price'"),
         (OnAClock, "domain is 'event' or 'processing'"),
         (Nameless, "describe.. says in a few words"),
         (lambda: ByAmount(MINUTE_MS), "the windows of a slice are those of its rows"),

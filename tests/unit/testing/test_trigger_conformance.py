@@ -218,7 +218,7 @@ class DoesAllTheSame(Three):
         (DoesNotRearm, "rearm.. sets the timers"),
         (KeepsTheLastOfBoth, "state 'last' is the same in whatever order"),
         (SaysNothing, "one of hw.TriggerResult.*of a row it said None"),
-        (Raises, "it raises nothing.*no attribute 'price'"),
+        (Raises, "it raises nothing.*no field 'price'"),
         (NeverDoes, "it fires, unless it says can_fire = False"),
         (DoesAllTheSame, "with can_fire = False it never fires"),
     ],

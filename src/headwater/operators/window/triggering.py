@@ -23,7 +23,7 @@ class TriggerHost:
 
     def __init__(self, node: WindowNode, step: str, scope_type: Any, timers: StepTimers) -> None:
         self.trigger = own_copy(node.trigger, step)
-        for part in with_parts(self.trigger):
+        for part in () if self.trigger.looks_at_parts else with_parts(self.trigger):
             if not type(part).__module__.startswith("headwater."):
                 _look_at(part, step)
         self._timers = timers

@@ -75,6 +75,8 @@ class _Said:
 class _Probe(Trigger):
     """The trigger, asked for each row; notes what it says."""
 
+    looks_at_parts = True
+
     def __init__(self, inner: Trigger, said: _Said) -> None:
         self.inner, self.said = inner, said
         self.can_merge, self.can_fire, self.waits_for_time = inner.can_merge, inner.can_fire, inner.waits_for_time
