@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parts.known_names import Reader
 
 import headwater as hw
 
@@ -74,6 +75,37 @@ def test_python_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_block_that_is_not_run_says_why(page: Path) -> None:
     assert [f"line {block.line}" for block in blocks(page) if block.reason == ""] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(b.reason for b in blocks(page))], ids=name_of)
+def test_names_in_blocks_that_are_not_run_exist(page: Path) -> None:
+    """Code that nobody runs is read instead, and what it asks of `hw` and of streams must be there."""
+    reader, wrong = Reader(), []
+    for block in blocks(page):
+        if block.is_python:
+            known = len(reader.missing)
+            reader.read(block.body)
+            wrong += [f"line {block.line}: {name}" for name in reader.missing[known:] if block.reason]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("code", "missing"),
+    [
+        ('hw.connectors.lgo("a")', ["hw.connectors.lgo"]),
+        (
+            'e = hw.Environment("x")\ns = e.source(hw.connectors.log("l", "t"), "n int")\ns.key_by("n").aggregate()',
+            [".aggregate"],
+        ),
+        ('hw.Environment("x").runn()', [".runn"]),
+        ('job = hw.Environment("x").start()\njob.status().epoch\njob.halt()', [".halt"]),
+        ('hw.Environment("x").from_rows([], "n int").map(len).where("n > 1").sink(hw.connectors.memory())', []),
+    ],
+)
+def test_names_that_do_not_exist_are_found(code: str, missing: list[str]) -> None:
+    found = Reader().read(code)
+    assert len(found) == len(missing)
+    assert all(name.endswith(end) for name, end in zip(found, missing, strict=True))
 
 
 @pytest.mark.parametrize("page", LIVE, ids=name_of)
