@@ -191,7 +191,8 @@ def read_files(
 
     Files are read in the `order` of their modification or their names, as far as they are found together; with
     `watch=False` the input is what is there when the job first starts. A file that was written to within `settle` is left
-    for later. One that cannot be read stops the job, or with `bad_records="dead_letters"` becomes a row there. `metadata`
+    for later. An epoch reads `max_files_per_epoch` at most, whatever `max_rows_per_epoch` says: rows are not counted
+    beforehand. One that cannot be read stops the job, or with `bad_records="dead_letters"` becomes a row there. `metadata`
     maps columns to what they get of the file: 'path', 'size_bytes' or 'modified'.
     """
     settle_ms = duration_ms(settle, what="settle")

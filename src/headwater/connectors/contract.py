@@ -66,7 +66,8 @@ class Source(ABC):
     finds_columns_by_name: bool = False
     """Whether a record may lack a column, as JSON may, so that a name which is wrong gives nulls and no error."""
     max_positions_per_epoch: int | None = None
-    """The most that an epoch reads of it, if what stands at a position is no row but something larger, as a file."""
+    """The most that an epoch reads of it, in place of `max_rows_per_epoch`, if what stands at a position is no row but
+    something larger, as a file."""
 
     @abstractmethod
     def describe(self) -> str:

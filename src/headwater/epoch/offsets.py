@@ -97,7 +97,7 @@ def next_offset(
     for one in inputs:
         ceiling = {s: one.begin.get(s, 0) if (one.uid, s) in held else at for s, at in one.ceiling.items()}
         most = one.node.source.max_positions_per_epoch
-        positions[one.uid] = _within(one.begin, ceiling, max_rows if most is None else min(most, max_rows))
+        positions[one.uid] = _within(one.begin, ceiling, max_rows if most is None or not max_rows else most)
         done = done and one.ends and one.is_read_up_at(positions[one.uid])
     unaligned_ms = None
     if unaligned is not None:

@@ -77,10 +77,11 @@ class Environment:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
-        each source gives to one epoch. So many of the newest checkpoints are retained as `checkpoints_retained` says, and
-        `hw.checkpoints` lists them. `restart` says what to do when the running job fails: one of `hw.restart`, of
-        which `none()` is the default. `state_backend` says where the working state of keyed steps lives: in memory, or
-        with `"disk"` on the workers' local disks. It may differ from one run to the next.
+        each source gives to one epoch, except files, which have `max_files_per_epoch`. So many of the newest checkpoints
+        are retained as `checkpoints_retained` says, and `hw.checkpoints` lists them. `restart` says what to do when the
+        running job fails: one of `hw.restart`, of which `none()` is the default. `state_backend` says where the working
+        state of keyed steps lives: in memory, or with `"disk"` on the workers' local disks. It may differ from one run to
+        the next.
 
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
         perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given

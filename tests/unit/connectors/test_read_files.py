@@ -81,10 +81,11 @@ def test_splits_share_the_files(tmp_path: Path) -> None:
         remembering(numbers(tmp_path / "in", splits=3), tmp_path / "notes").latest({}, 0)
 
 
-def test_an_epoch_reads_so_many_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most_rows", [1, 1_000], ids=["few rows", "many"])
+def test_an_epoch_reads_so_many_files_however_many_rows_it_may_have(tmp_path: Path, most_rows: int) -> None:
     for number in range(5):
         put(tmp_path, f"{number}.json", number)
-    env, sink = hw.Environment("files", engine="local"), hw.connectors.memory()
+    env, sink = hw.Environment("files", engine="local", max_rows_per_epoch=most_rows), hw.connectors.memory()
     env.source(numbers(tmp_path, watch=False, max_files_per_epoch=2), "n bigint", name="in").sink(sink)
     seen: list[int] = []
     env.run(on_step=lambda step, epoch: seen.append(len(sink.rows)) if step is hw.EpochStep.PUBLISHED else None)
