@@ -34,7 +34,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     # The offset is in savepoints as in the log of an engine, and the outbox has its place in the job folder.
     "epoch.offset": LEAVES,
     "job.layout": LEAVES,
-    "savepoints": TASK | {"epoch.offset", "task"},
+    "savepoints": TASK | {"epoch.offset", "job.layout", "task"},
     "epoch": TASK | {"job.layout", "savepoints", "task"},
     # What Spark keeps, read without Spark: nobody else knows its form, and checkpoints are listed by it.
     "job.checkpoints.stored": LEAVES | {"epoch.offset"},
@@ -51,7 +51,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     | {"epoch.offsets", "epoch.steps", "job.checkpoints", "job.engine", "job.progress", "job.signals"}
     | {"local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
-    "savepoints.tables": TASK | {"epoch.offset", "savepoints", "streams.environment", "task"},
+    "savepoints.tables": TASK | {"epoch.offset", "job", "savepoints", "streams.environment", "task"},
     "savepoints.__main__": frozenset({"errors", "savepoints.tables", "streams.environment"}),
     "control": LEAVES | {"epoch", "job", "savepoints"},
     "push": LEAVES | {"connectors.formats", "eventlog"},

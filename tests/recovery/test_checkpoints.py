@@ -402,6 +402,7 @@ def test_new_job_goes_on_from_any_checkpoint(
 ) -> None:
     """With other subtasks, and into outputs of its own: it writes what the first job wrote after that epoch."""
     env = totals_job.build(tmp_path, log=log, spark=spark, parallelism=3)
+    assert hw.savepoint.check(hw.checkpoints(job_dir)[3], env).exit_code == 0
     job = env.run(from_=hw.checkpoints(job_dir)[3], bounded=True)
     assert (job.status().state, job.status().epoch) == ("finished", totals_job.EPOCHS - 1)
     assert rows_of(totals_job.published(tmp_path)) == rows_of(expected, after=3)
@@ -416,6 +417,7 @@ def test_checkpoint_is_for_the_program_that_wrote_it(
         more = hw.ValueState("long")
 
     env = totals_job.build(tmp_path, log=log, totals=Others(), spark=spark)
+    assert hw.savepoint.check(hw.checkpoints(job_dir)[3], env).exit_code == 1
     with pytest.raises(hw.JobError, match="was written by a program of another shape: step 'totals' was") as caught:
         env.run(from_=hw.checkpoints(job_dir)[3], bounded=True)
     assert "take a savepoint with it and start the new one from that" in str(caught.value)

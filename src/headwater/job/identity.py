@@ -80,10 +80,18 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         for name in ("parallelism", "key groups", "sources")
         if old[name] != new[name]
     ]
-    steps, now = old["steps"], new["steps"]
-    found += [f"step {uid!r} is gone" for uid in steps if uid not in now]
-    found += [f"step {uid!r} is new" for uid in now if uid not in steps]
-    for uid in steps:
-        if uid in now and steps[uid] != now[uid]:
-            found.append(f"step {uid!r} was {json.dumps(steps[uid])}, is {json.dumps(now[uid])}")
-    return found
+    return found + [f"step {uid!r} {how}" for uid, how in _of_steps(old["steps"], new["steps"]).items()]
+
+
+def differences_by_step(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+    """By uid, what is not the same of steps and sources."""
+    new = json.loads(json.dumps(new))
+    sources = _of_steps(dict.fromkeys(old["sources"]), dict.fromkeys(new["sources"]))
+    return {**sources, **_of_steps(old["steps"], new["steps"])}
+
+
+def _of_steps(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+    found = {uid: "is gone" for uid in old if uid not in new}
+    found |= {uid: "is new" for uid in new if uid not in old}
+    changed = [uid for uid in old if uid in new and old[uid] != new[uid]]
+    return found | {uid: f"was {json.dumps(old[uid])}, is {json.dumps(new[uid])}" for uid in changed}

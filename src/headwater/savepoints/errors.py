@@ -19,7 +19,26 @@ class SavepointError(HeadwaterError):
     def incomplete(cls, path: Path) -> SavepointError:
         return cls(
             f"the savepoint {path} is incomplete: it has no savepoint.json, which is written last; "
-            f"the job was stopped while it wrote it: remove the folder and take another savepoint"
+            f"the job was stopped while it wrote it: take another savepoint, in another folder"
+        )
+
+    @classmethod
+    def of_a_job(cls, path: Path) -> SavepointError:
+        return cls(
+            f"{path} is the folder of a job, not a savepoint; to go on with that job give it as job_dir, to start another one "
+            f"from its state give one of hw.checkpoints({str(path)!r}) or take a savepoint with job.stop(savepoint=...)"
+        )
+
+    @classmethod
+    def of_a_sink(cls, path: Path) -> SavepointError:
+        return cls(
+            f"{path} is the output folder of a sink, not a savepoint; give the folder that job.savepoint(...) wrote"
+        )
+
+    @classmethod
+    def something_else(cls, path: Path, found: str) -> SavepointError:
+        return cls(
+            f"{path} is not a savepoint: it has no savepoint.json, but {found}; give the folder that job.savepoint(...) wrote"
         )
 
     @classmethod
@@ -42,10 +61,7 @@ class SavepointError(HeadwaterError):
 
     @classmethod
     def taken(cls, path: Path) -> SavepointError:
-        return cls(
-            f"{path} is there already and not empty; a savepoint needs a folder of its own: choose another path, or remove "
-            f"what is there, if it is a savepoint that was not completed and nobody writes it"
-        )
+        return cls(f"{path} is there already and not empty; a savepoint needs a folder of its own: choose another path")
 
     @classmethod
     def failed(cls, path: Path, why: str) -> SavepointError:

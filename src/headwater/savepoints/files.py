@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from headwater.durable import sync_folder, write_atomically
 from headwater.epoch.offset import Offset
+from headwater.job.layout import JobLayout
 from headwater.savepoints.errors import SavepointError
 from headwater.state.spread import Spread
 from headwater.state.table import PUT
@@ -29,6 +30,8 @@ FORMAT = 1
 DESCRIPTION = "savepoint.json"
 _BEGUN = "incomplete"
 """The file in a folder that a savepoint is being written to."""
+_STATE = "state"
+"""The folder of the tables."""
 GROUP, SUBTASK = "@key_group", "@subtask"
 """The columns of a saved table besides those of the state: where a row belongs, and which subtask had it."""
 _OPS = ("op", "@op")
@@ -131,7 +134,7 @@ class Savepoint:
         if not path.is_dir():
             raise SavepointError.not_there(path)
         if not file.exists():
-            raise SavepointError.incomplete(path) if any(path.iterdir()) else SavepointError.not_there(path)
+            raise _not_a_savepoint(path)
         try:
             envelope = json.loads(file.read_bytes())
             version, content, digest = envelope["format"], envelope["content"], envelope["sha256"]
@@ -203,7 +206,7 @@ def write_table(folder: Path, place: Place, table: pa.Table, spread: Spread, gro
     pq.write_table(kept, sink, compression="zstd")
     content = sink.getvalue()
     digest = hashlib.sha256(content).hexdigest()
-    relative = Path("state") / folder_name(uid) / folder_name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
+    relative = Path(_STATE) / folder_name(uid) / folder_name(state) / f"{subtask:05d}-{digest[:12]}.parquet"
     _write(folder, relative, content)
     bounds = None if groups is None or not len(groups) else (int(groups.min()), int(groups.max()))
     return SavedFile(relative.as_posix(), subtask, len(table), content.size, digest, bounds, spread.key)
@@ -243,6 +246,20 @@ def as_puts(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def state_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of a change table without that column."""
     return pa.schema([column for column in schema if column.name not in _OPS])
+
+
+def _not_a_savepoint(path: Path) -> SavepointError:
+    """What a folder without a description is, as far as that can be seen."""
+    if JobLayout(path).job.exists():
+        return SavepointError.of_a_job(path)
+    if (path / "_headwater").is_dir():
+        return SavepointError.of_a_sink(path)
+    found = sorted(path.iterdir(), key=lambda one: (one.name.startswith("."), one.name))
+    if not found:
+        return SavepointError.not_there(path)
+    if (path / _BEGUN).exists() or (path / _STATE).is_dir():
+        return SavepointError.incomplete(path)
+    return SavepointError.something_else(path, found[0].name)
 
 
 def free_folder(path: Path) -> Path:
