@@ -431,7 +431,8 @@ class JobError(HeadwaterError):
     def engine_failed(cls, job: str, message: str) -> JobError:
         return cls(
             f"job {job!r} stopped: {message}\n"
-            f"when the cause is mended, start the job again: it goes on from its last committed epoch"
+            f"when the cause is mended, start the job again: it goes on from its last committed epoch; "
+            f"log_level='debug' tells more"
         )
 
     @classmethod

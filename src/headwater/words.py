@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 EngineName = Literal["spark", "local"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 Checkpointing = Literal["exactly_once", "at_least_once"]
 StateBackendName = Literal["memory", "disk"]
 TimeDomain = Literal["event", "processing"]

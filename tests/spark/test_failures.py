@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -220,8 +221,9 @@ def _looks_like_ours() -> None:
     [(partial(sys.exit, 3), "SystemExit: 3"), (_looks_like_ours, "headwater-error:AAAA")],
 )
 def test_function_that_fails_is_called_once_and_the_job_can_go_on(
-    end: Callable[[], Any], cause: str, spark: SparkSession, tmp_path: Path
+    end: Callable[[], Any], cause: str, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("DEBUG", "headwater.spark")
     _write(tmp_path, 12)
     calls = tmp_path / "calls"
     with pytest.raises(hw.UserCodeError) as caught:
@@ -232,6 +234,8 @@ def test_function_that_fails_is_called_once_and_the_job_can_go_on(
     assert error.__cause__ is None
     assert error.__context__ is None or error.__suppress_context__, "nothing of Spark's is shown"
     assert calls.read_text() == "called\n"
+    while "Lost task" not in caplog.text:
+        time.sleep(0.01)  # what Spark has logged is on its way
     assert not list((tmp_path / "job" / "outbox").glob("plan-*"))
     _job(tmp_path, spark, Sums()).run(bounded=True)
     assert _rows(tmp_path) == _truth(12)

@@ -17,6 +17,7 @@ from headwater.errors import HeadwaterError, JobError
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
+from headwater.job.logbook import Logbook
 from headwater.job.notices import Notices
 from headwater.job.progress.standstill import EventTimeWatch
 from headwater.job.reading import SHOWN_RESTARTS
@@ -27,6 +28,7 @@ from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint, free_folder
 from headwater.savepoints.origin import Origin
+from headwater.words import EngineName
 
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoints
@@ -41,11 +43,14 @@ _MESSAGE_CHARACTERS = 4000
 class SupervisedJob(ABC):
     """A job in a thread of its own: attempts, the waits between them, and how it all ended."""
 
+    engine: EngineName
+
     def __init__(self, plan: JobPlan, settings: Settings, layout: JobLayout | None = None) -> None:
         """With the layout of a job folder, reasons of restarts outlive the process, and others can watch and ask the job."""
         self.name = plan.graph.name
         self._plan, self._settings = plan, settings
-        self._protocol = EpochProtocol(plan, self, settings.on_step)
+        self._logbook = Logbook(plan, settings)
+        self._protocol = EpochProtocol(plan, self, self._logbook.watching(settings.on_step))
         self._notices = Notices()
         self._event_time = None if settings.bounded else EventTimeWatch(plan)
         self._status = JobStatus("running")
@@ -100,7 +105,7 @@ class SupervisedJob(ABC):
         if isinstance(saved, Exception):
             raise saved
         if saved is None or saved.path != folder:  # a job that had ended before saved nothing, or elsewhere
-            saved = self._save(folder)
+            saved = self._timed_save(folder)
         return saved.path
 
     def begin_stop(self, savepoint: Path | None, *, drain: bool) -> None:
@@ -116,7 +121,7 @@ class SupervisedJob(ABC):
             self._stopping.set()
 
     def savepoint(self, path: str | os.PathLike[str]) -> Path:
-        return self._save(free_folder(Path(path))).path
+        return self._timed_save(free_folder(Path(path))).path
 
     def _reach_alignment(self) -> None:
         """Called when an epoch that was to leave nothing in flight has done so, before the next one is planned."""
@@ -160,6 +165,7 @@ class SupervisedJob(ABC):
         if self._event_time is not None:
             self._event_time.begin()
         self._note(epoch=newest, published=newest)
+        self._logbook.begins(self.engine, epoch)
 
     def computed(self, epoch: int, what: Computed) -> None:
         self._notices.hear(what.reports)
@@ -183,6 +189,12 @@ class SupervisedJob(ABC):
     def _goes_on_beside(self) -> bool:
         """Whether the job runs, on a thread that is not the one that asks."""
         return not self._ended.is_set() and self._thread is not threading.current_thread()
+
+    def _timed_save(self, path: Path) -> Savepoint:
+        began_s = time.monotonic()
+        saved = self._save(path)
+        self._logbook.saved(saved, time.monotonic() - began_s)
+        return saved
 
     @abstractmethod
     def _save(self, path: Path) -> Savepoint:
@@ -217,6 +229,7 @@ class SupervisedJob(ABC):
             self.release()
         self._error = error
         self._note(state=state, error=told)
+        self._logbook.ended(self._status)
         if self._listener is not None:
             self._listener.finish(self._last_answer())
 
@@ -238,7 +251,7 @@ class SupervisedJob(ABC):
         """Write the savepoint that the job was stopped with; its failure is that of the stop, not of the job."""
         if self._last_folder is not None:
             try:
-                self._last_savepoint = self._save(self._last_folder)
+                self._last_savepoint = self._timed_save(self._last_folder)
             except Exception as error:
                 self._last_savepoint = error
 
@@ -287,6 +300,7 @@ class SupervisedJob(ABC):
             with contextlib.suppress(OSError):  # a full disk may be the very reason, and is none to give up
                 append_line(self._file, reason.to_text())
         self._note(state="restarting", restarts=(*self._status.restarts, reason)[-SHOWN_RESTARTS:])
+        self._logbook.starts_again(reason)
 
 
 def _reason(error: Exception, attempt: int, failed_ms: int, delay_ms: int) -> RestartReason:

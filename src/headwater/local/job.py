@@ -46,6 +46,8 @@ class LocalJob(SupervisedJob):
     As an engine with a log does, it runs an epoch that failed again from the offset that was planned.
     """
 
+    engine = "local"
+
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
         super().__init__(plan, settings)
         self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))

@@ -65,6 +65,8 @@ class SparkEngine:
 class SparkJob(SupervisedJob):
     """A streaming query, or one after another, with a publisher that hands committed epochs to the sinks."""
 
+    engine = "spark"
+
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
         self._is_temporary = settings.job_dir is None
         self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{plan.graph.name}-")))

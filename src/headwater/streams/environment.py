@@ -39,6 +39,7 @@ from headwater.streams.event_time import warn_of_event_time
 from headwater.streams.given_rows import rows_of
 from headwater.streams.growth import StateGrowthWarning, warn_of_growth
 from headwater.streams.guarantees import warn_of_guarantees
+from headwater.streams.logs import check_log_level, show_log
 from headwater.streams.runs import check_available_now, check_gives_results
 from headwater.streams.settings import check_engine, check_modes, check_name, check_sizes, unaligned_ms
 from headwater.streams.showing import first_rows, table_text
@@ -46,7 +47,7 @@ from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
-from headwater.words import Checkpointing, EngineName, StateBackendName
+from headwater.words import Checkpointing, EngineName, LogLevel, StateBackendName
 
 Seen = TypeVar("Seen")
 _ENGINES: tuple[str, ...] = get_args(EngineName)
@@ -73,6 +74,7 @@ class Environment:
         checkpointing: Checkpointing = "exactly_once",
         unaligned: bool | Duration = False,
         state_backend: StateBackendName = "memory",
+        log_level: LogLevel | None = None,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
 
@@ -86,7 +88,12 @@ class Environment:
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
         perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given
         time, or the checkpoint interval if it is True, and what is left waits for the next one.
+
+        What the library logs, as `headwater.*`, is shown on standard error from `log_level` on: "warning" unless said
+        otherwise. An application that sets up `logging` itself decides what is shown; the level is then that of the
+        logger `headwater`, if it is given.
         """
+        check_log_level(log_level)
         check_name(name)
         check_engine(engine)
         check_sizes(parallelism, key_groups, max_rows_per_epoch, checkpoints_retained)
@@ -101,7 +108,7 @@ class Environment:
         self._engine_name, self._spark = engine, spark
         self._spark_config = dict(spark_config or {})
         self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
-        self._state_backend = state_backend
+        self._state_backend, self._log_level = state_backend, log_level
         self._restart = none() if restart is None else restart
         self._publishes_early = checkpointing == "at_least_once"
 
@@ -309,6 +316,7 @@ class Environment:
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
     ) -> Job:
+        show_log(self._log_level)
         graph = graph.with_own_sources()
         plan = self._plan(graph)
         check_dead_letters(graph)
