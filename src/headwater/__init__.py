@@ -71,6 +71,7 @@ from headwater.job.status import JobStatus, RestartReason
 from headwater.retry import Retry
 from headwater.savepoints import tables as savepoint
 from headwater.savepoints.errors import SavepointError
+from headwater.stored_paths.errors import UnsafePath
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
 from headwater.streams.event_time import EventTimeWarning
@@ -158,6 +159,7 @@ __all__ = [
     "TriggerContext",
     "TriggerResult",
     "UnionListState",
+    "UnsafePath",
     "UserCodeError",
     "ValueState",
     "WatermarkGenerator",

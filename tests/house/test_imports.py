@@ -15,7 +15,7 @@ ROOT = "<root>"
 
 LEAVES = frozenset(
     {"aggregates", "data", "descriptors", "durable", "durations", "errors", "functions", "lookups", "restart", "retry"}
-    | {"versioned", "watermarks", "windows", "words"}
+    | {"stored_paths", "versioned", "watermarks", "windows", "words"}
 )
 """What users write, and what everybody speaks of: they know only each other."""
 

@@ -70,6 +70,7 @@ PUBLIC = [
     "TriggerContext",
     "TriggerResult",
     "UnionListState",
+    "UnsafePath",
     "UserCodeError",
     "ValueState",
     "WatermarkGenerator",

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headwater.durable import sync_folder, write_atomically
 from headwater.errors import SourceError
+from headwater.stored_paths import below
 
 
 class Batches:
@@ -61,7 +62,7 @@ class Batches:
         try:
             names: list[str] = json.loads(self._list(number).read_bytes())["files"]
             for name in names[share]:
-                with pa.memory_map(str(self._files(number) / name)) as source:
+                with pa.memory_map(str(below(self._files(number), name, self._list(number)))) as source:
                     yield from pa.ipc.open_stream(source)
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             raise SourceError.unreadable(

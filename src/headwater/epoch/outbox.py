@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from headwater.epoch.manifest import Manifest, Published
 from headwater.errors import PublishError
 from headwater.job.layout import OutboxLayout
 from headwater.plan.plan import JobPlan
+from headwater.stored_paths import below
 
 
 def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str, list[Batch]]) -> list[Staged]:
@@ -44,9 +46,9 @@ def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str
 class Outbox:
     """The driver's side: what is staged, what of it belongs to which epoch, and how far epochs are published."""
 
-    def __init__(self, folder: Path, sinks: Iterable[Sink] = (), first_epoch: int = 0) -> None:
+    def __init__(self, folder: Path, sinks: Mapping[str, Sink] | None = None, first_epoch: int = 0) -> None:
         """`first_epoch` is the job's first one; those before it are another job's, and published."""
-        self._folder, self._sinks = folder, list(sinks)
+        self._staging = {uid: sink.staging_folder(folder) for uid, sink in (sinks or {}).items()}
         self._layout = OutboxLayout(folder)
         self.progress = Published.read_if_there(self._layout.published) or Published(first_epoch - 1)
 
@@ -74,8 +76,15 @@ class Outbox:
         self._layout.manifest(epoch).unlink(missing_ok=True)
 
     def manifest(self, epoch: int) -> Manifest:
-        """What an epoch has staged."""
-        return Manifest.read(self._layout.manifest(epoch))
+        """What an epoch has staged. Wherever a manifest says that files are, they are where their sink stages them."""
+        where = self._layout.manifest(epoch)
+        manifest = Manifest.read(where)
+        return replace(manifest, files=tuple(self._staged(file, epoch, where) for file in manifest.files))
+
+    def _staged(self, file: Staged, epoch: int, where: Path) -> Staged:
+        if file.sink not in self._staging:
+            raise PublishError.sink_is_gone(file.sink, epoch)
+        return replace(file, path=str(below(self._staging[file.sink], Path(file.path).name, where)))
 
     def close(self, epoch: int) -> None:
         """Record an epoch that is committed and that every sink has, and clean up."""
@@ -87,7 +96,7 @@ class Outbox:
 
     def _clean(self, epoch: int) -> None:
         self._layout.manifest(epoch).unlink(missing_ok=True)
-        for folder in self._staging_folders():
+        for folder in sorted(set(self._staging.values())):
             for path in folder.glob(f"{epoch:010d}-*"):
                 path.unlink(missing_ok=True)
 
@@ -96,10 +105,7 @@ class Outbox:
         for plan in self._layout.plans():
             plan.unlink(missing_ok=True)
         kept = {file.path for epoch in self.pending() for file in self.manifest(epoch).files}
-        for folder in self._staging_folders():
+        for folder in sorted(set(self._staging.values())):
             for path in folder.glob("[0-9]" * 10 + "-*"):
                 if str(path) not in kept:
                     path.unlink(missing_ok=True)
-
-    def _staging_folders(self) -> list[Path]:
-        return sorted({sink.staging_folder(self._folder) for sink in self._sinks})

@@ -25,6 +25,7 @@ from headwater.job.layout import JobLayout
 from headwater.savepoints.errors import SavepointError
 from headwater.state.spread import Spread
 from headwater.state.table import PUT
+from headwater.stored_paths import below
 
 FORMAT = 1
 DESCRIPTION = "savepoint.json"
@@ -84,7 +85,7 @@ class RememberedFile:
     @property
     def name(self) -> str:
         """Below the folder of the source."""
-        return "/".join(self.path.split("/")[2:])
+        return self.path.split("/", 2)[-1]
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,13 @@ class Savepoint:
         savepoint._check_files()
         return savepoint
 
+    def of(self, file: SavedFile | RememberedFile) -> Path:
+        """Where a file of the savepoint is."""
+        return below(self.path, file.path, self.path / DESCRIPTION)
+
     def _check_files(self) -> None:
         for file in self.description.files():
-            path = self.path / file.path
-            if path == Path(file.path) or ".." in path.relative_to(self.path).parts:
-                raise SavepointError.corrupt(self.path / DESCRIPTION, f"it names {path}, which is not in the savepoint")
+            path = self.of(file)
             if not path.exists():
                 raise SavepointError.corrupt(path, "it is missing")
             if path.stat().st_size != file.size_bytes:
@@ -164,7 +167,7 @@ class Savepoint:
 
     def read_schema(self, file: SavedFile) -> pa.Schema:
         """The columns of a file."""
-        path = self.path / file.path
+        path = self.of(file)
         try:
             return pq.read_schema(path)
         except (OSError, pa.ArrowException) as error:
@@ -176,15 +179,15 @@ class Savepoint:
         try:
             return pq.read_table(pa.BufferReader(content))
         except (OSError, pa.ArrowException) as error:
-            raise SavepointError.corrupt(self.path / file.path, str(error)) from None
+            raise SavepointError.corrupt(self.of(file), str(error)) from None
 
     def copy(self, file: SavedFile, folder: Path) -> SavedFile:
         """Put a file into the folder of another savepoint."""
-        _write(folder, Path(file.path), self._content(file))
+        _write(folder, self.of(file).relative_to(self.path), self._content(file))
         return file
 
     def _content(self, file: SavedFile) -> pa.Buffer:
-        path = self.path / file.path
+        path = self.of(file)
         try:
             with pa.memory_map(str(path)) as source:
                 content = source.read_buffer()
@@ -273,12 +276,12 @@ def free_folder(path: Path) -> Path:
 def complete(folder: Path, description: Description) -> Savepoint:
     """Drop what the description does not name, and write it, which makes the savepoint complete."""
     content = description.content()
-    named = {folder / file.path for file in description.files()}
-    below = sorted(folder.rglob("*"))
-    for path in below:
+    named = {below(folder, file.path, folder) for file in description.files()}
+    found = sorted(folder.rglob("*"))
+    for path in found:
         if path.is_file() and path not in named and path.name != _BEGUN:
             path.unlink()
-    for path in [*(path for path in below if path.is_dir()), folder]:
+    for path in [*(path for path in found if path.is_dir()), folder]:
         sync_folder(path)
     envelope = {"format": FORMAT, "sha256": _digest_of(content), "content": content}
     write_atomically(folder / DESCRIPTION, json.dumps(envelope, indent=1, sort_keys=True).encode())

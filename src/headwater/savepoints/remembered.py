@@ -13,6 +13,7 @@ from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import RememberedFile, Savepoint, folder_name
 from headwater.savepoints.origin import Origin
+from headwater.stored_paths import below
 
 _CHUNK_BYTES = 1 << 20
 
@@ -30,7 +31,7 @@ def begin_sources(plan: JobPlan, root: Path, origin: Origin | None, *, is_new: b
         folder.mkdir(parents=True, exist_ok=True)
         if is_new and origin is not None:
             for file in origin.remembered(uid):
-                _restore(origin.savepoint(), file, folder / file.name)
+                _restore(origin.savepoint(), file, below(folder, file.name, origin.path))
         node.source.remember_in(folder)
         node.source.check(node.schema)
     if origin is not None:
@@ -63,12 +64,12 @@ def copy_remembered(before: Savepoint, into: Path) -> dict[str, list[RememberedF
     remembered = before.description.remembered
     for files in remembered.values():
         for file in files:
-            _restore(before, file, into / file.path)
+            _restore(before, file, below(into, file.path, before.path))
     return remembered
 
 
 def _restore(savepoint: Savepoint, file: RememberedFile, to: Path) -> None:
-    path = savepoint.path / file.path
+    path = savepoint.of(file)
     try:
         _, sha256 = _copied(path, to)
     except FileNotFoundError as error:

@@ -106,6 +106,14 @@ def test_a_pattern_cannot_leave_the_folder(tmp_path: Path, pattern: str) -> None
         numbers(tmp_path, pattern=pattern)
 
 
+def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    put(tmp_path, "secret", 7)
+    put(tmp_path / "in", "a", 1)
+    (tmp_path / "in" / "b").symlink_to(tmp_path / "secret")
+    with pytest.raises(hw.SourceError, match=r"in/b cannot be read: it is a link out of the folder"):
+        read(numbers(tmp_path / "in"))
+
+
 def test_a_file_that_was_just_written_is_left_for_later(tmp_path: Path) -> None:
     put(tmp_path / "in", "old", 1)
     source = remembering(numbers(tmp_path / "in", settle="1 h"), tmp_path / "notes")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def outbox(folder: Path, sink: Sink) -> Outbox:
-    return Outbox(folder, [sink])
+    return Outbox(folder, {"sink": sink})
 
 
 def staged_names(tmp_path: Path) -> list[str]:
@@ -147,3 +148,28 @@ def test_what_cannot_be_staged_is_told_with_the_sink_and_leaves_no_file(
     with pytest.raises(hw.PublishError, match=r"'sink' could not publish epoch 0: staging in .* failed: no space left"):
         stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})
     assert staged_names(tmp_path) == []
+
+
+def test_a_manifest_names_no_file_but_those_its_sink_has_staged(
+    tmp_path: Path, plan: JobPlan, folder: Path, outbox: Outbox, sink: Sink
+) -> None:
+    secret = tmp_path / "secret.parquet"
+    secret.write_text("mine")
+    (file,) = stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})
+    outbox.write_manifest(manifest(0, [replace(file, path=str(secret))]))
+    with pytest.raises(hw.PublishError, match="secret"):
+        sink.publish(0, list(outbox.manifest(0).files))
+    outbox.write_manifest(manifest(0, [replace(file, name="../seen.parquet")]))
+    with pytest.raises(hw.UnsafePath, match="epoch 0 may only name files below"):
+        sink.publish(0, list(outbox.manifest(0).files))
+    assert secret.exists()
+    assert not (tmp_path / "seen.parquet").exists()
+
+
+def test_files_are_published_after_the_folders_were_moved(
+    tmp_path: Path, plan: JobPlan, folder: Path, outbox: Outbox, sink: Sink
+) -> None:
+    files = stage(plan, folder, 0, "l1-0000", {"sink": [batch(1)]})
+    outbox.write_manifest(manifest(0, [replace(file, path=f"/elsewhere/{Path(file.path).name}") for file in files]))
+    sink.publish(0, list(outbox.manifest(0).files))
+    assert [path.name for path in (tmp_path / "out").glob("sink-*")] == [files[0].name]

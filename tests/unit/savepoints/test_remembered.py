@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,3 +107,20 @@ def test_jobs_that_share_a_source_remember_apart() -> None:
     env = hw.Environment("diaries", engine="local", checkpoint_interval="1 ms")
     stream = env.source(Diary(), "line string")
     assert len(stream.collect()) == len(stream.collect()) == 1
+
+
+@pytest.mark.parametrize(
+    "path", ["sources/diary//{outside}", "sources/diary/../../../{name}", "/{outside}", "sources/diary/"]
+)
+def test_a_savepoint_cannot_have_a_file_written_elsewhere(tmp_path: Path, savepoint: Path, path: str) -> None:
+    outside = tmp_path / "outside.txt"
+    description = savepoint / "savepoint.json"
+    envelope = json.loads(description.read_text())
+    (file,) = envelope["content"]["remembered"]["diary"]
+    file["path"] = path.format(outside=outside, name=outside.name)
+    text = json.dumps(envelope["content"], sort_keys=True, separators=(",", ":"))
+    envelope["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    description.write_text(json.dumps(envelope))
+    with pytest.raises(hw.HeadwaterError, match=r"savepoint\.json may only name files below"):
+        job(hw.connectors.memory(), "bob").run(from_=savepoint)
+    assert not outside.exists()

@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from headwater.connectors.files.ledger import FoundFile
 from headwater.errors import GraphError
+from headwater.stored_paths import below
+from headwater.stored_paths.errors import UnsafePath
 
 _HIDDEN = ("_", ".")
 """What names begin with that readers of folders pass over, as of files that are not to be seen yet."""
@@ -67,7 +69,14 @@ class Lookout:
     def first(self) -> Path | None:
         """The first file by name."""
         found = sorted(path for path in self._names() if self._file(path) is not None)
-        return self.folder / found[0] if found else None
+        return below(self.folder, found[0], self.folder) if found else None
+
+    def path(self, file: FoundFile) -> Path:
+        """Where a file is, which must be below the folder also when it is a link."""
+        try:
+            return below(self.folder, file.path, self.folder)
+        except UnsafePath as error:
+            raise ValueError(f"it is a link out of the folder, or its name leads out of it: {error}") from None
 
     def wait(self) -> None:
         """As long as it takes for a file to settle that nobody writes to."""

@@ -19,6 +19,7 @@ from typing import Any
 from headwater.connectors.contract import Staged
 from headwater.durable import append_line, sync_folder, write_atomically
 from headwater.errors import PublishError
+from headwater.stored_paths import below
 
 Merge = Callable[[Sequence[Path], Path], None]
 """Writes the rows of files, in their order, to a new file."""
@@ -112,7 +113,7 @@ class Held:
         notes = self._notes
         if files and epoch > notes.epoch:
             for staged in files:
-                _move(Path(staged.path), self._held / staged.name, self.uid)
+                _move(Path(staged.path), below(self._held, staged.name, f"epoch {epoch}"), self.uid)
             taken = [_File(epoch, now_ms, file.name, file.rows, file.size_bytes) for file in files]
             self._say(_line(epoch, now_ms, taken))
         self._roll(list(notes.folders) if ended else self._due(now_ms))
@@ -128,7 +129,11 @@ class Held:
             later = [file for files in self._notes.folders.values() for file in files if file.epoch > epoch]
             self._rewrite(up_to=epoch)
             for file in later:
-                (self._held / file.name).unlink(missing_ok=True)
+                self._path(file).unlink(missing_ok=True)
+
+    def _path(self, file: _File) -> Path:
+        """Where a file is held."""
+        return below(self._held, file.name, self._file)
 
     def _due(self, now_ms: int) -> list[str]:
         notes, limits = self._notes, self._limits
@@ -148,13 +153,13 @@ class Held:
         if not rolling:
             return
         for folder, files in rolling.items():
-            final = self._folder / self._name(folder, files)
+            final = below(self._folder, self._name(folder, files), self._file)
             if not final.exists():
                 self._show(files, final)
         seen = [self._seen(self._name(folder, files), files) for folder, files in rolling.items()]
         self._record(self._notes.epoch, seen)
         for file in (file for files in rolling.values() for file in files):
-            (self._held / file.name).unlink(missing_ok=True)
+            self._path(file).unlink(missing_ok=True)
         self._say({"rolled": True})
         if (
             self._notes.lines
@@ -165,7 +170,7 @@ class Held:
     def _show(self, files: list[_File], final: Path) -> None:
         merged = self._folder / "_headwater" / f"rolled.{self._extension}"
         merged.unlink(missing_ok=True)
-        self._merge([self._held / file.name for file in files], merged)
+        self._merge([self._path(file) for file in files], merged)
         with merged.open("rb") as written:
             os.fsync(written.fileno())
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -173,7 +178,7 @@ class Held:
         sync_folder(final.parent)
 
     def _seen(self, name: str, files: list[_File]) -> Staged:
-        path = self._folder / name
+        path = below(self._folder, name, self._file)
         return Staged(self.uid, str(path), name, sum(file.rows for file in files), path.stat().st_size)
 
     def _name(self, folder: str, files: list[_File]) -> str:

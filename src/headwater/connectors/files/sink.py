@@ -26,6 +26,7 @@ from headwater.connectors.formats.json_text import json_rows
 from headwater.data.schema import Schema
 from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
 from headwater.errors import GraphError, PublishError
+from headwater.stored_paths import below
 
 _EXTENSIONS = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 
@@ -222,8 +223,8 @@ class FilesSink(Sink):
             return
         with self._alone():
             self._check_owner()
-            for file in files:
-                final = self.folder / file.name
+            named = [(file, below(self.folder, file.name, f"epoch {epoch}")) for file in files]
+            for file, final in named:
                 if final.exists():
                     continue
                 final.parent.mkdir(parents=True, exist_ok=True)
@@ -231,7 +232,7 @@ class FilesSink(Sink):
                     Path(file.path).rename(final)
                 except FileNotFoundError:
                     raise PublishError.staged_file_missing(self._uid, file.path) from None
-            for folder in sorted({(self.folder / file.name).parent for file in files}):
+            for folder in sorted({final.parent for _, final in named}):
                 sync_folder(folder)
             self._record(epoch, files)
 

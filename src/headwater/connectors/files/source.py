@@ -130,8 +130,8 @@ class FilesSource(Source):
             self._lookout.wait()
             look = self._lookout.look(self._known, probe)
         if self.bounded and look.unsettled:
-            path = self._lookout.folder / look.unsettled[0].path
-            raise SourceError.unreadable(str(path), "it is still being written", "start the job when all is there")
+            path = f"{self._lookout.folder}/{look.unsettled[0].path}"
+            raise SourceError.unreadable(path, "it is still being written", "start the job when all is there")
         ledger.add(look.settled, close=self.bounded)
         self._known.update(file.path for file in look.settled)
 
@@ -149,9 +149,8 @@ class FilesSource(Source):
                 yield from list(rows) if self.has_dead_letters else rows
             except (OSError, EOFError, ValueError, pa.ArrowException) as error:
                 if not self.has_dead_letters:
-                    path = self._lookout.folder / file.path
                     raise SourceError.unreadable(
-                        str(path),
+                        f"{self._lookout.folder}/{file.path}",
                         str(error),
                         "put the file back as it was, or set bad_records='dead_letters' to go on without it",
                     ) from error
@@ -159,7 +158,7 @@ class FilesSource(Source):
 
     def _rows(self, file: FoundFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that is still the one that got the number."""
-        path = self._lookout.folder / file.path
+        path = self._lookout.path(file)
         self._check_same(file, path)
         for batch in READERS[self._format](path, self._of_files().arrow):
             yield self._with_metadata(batch, file)

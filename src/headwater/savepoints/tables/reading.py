@@ -50,7 +50,7 @@ class SavedState:
 
     def to_spark(self, spark: Any) -> Any:
         """All entries as a DataFrame of the given session, which reads the files itself."""
-        frame = spark.read.parquet(*(f"file://{self._savepoint.path / file.path}" for file in self._files))
+        frame = spark.read.parquet(*(f"file://{self._savepoint.of(file)}" for file in self._files))
         return frame.select(*(frame[f"`{name}`"] for name in self.schema.names))
 
     def __repr__(self) -> str:
