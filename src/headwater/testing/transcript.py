@@ -267,7 +267,7 @@ def _script(env: Environment, name: str, schema: Schema, epochs: Sequence[Epoch]
     bounds = []
     for epoch in epochs:
         watermark_ms = epoch.watermarks_ms.get(name, MIN_TIMESTAMP)
-        mark = watermark_ms + (MIN_TIMESTAMP < watermark_ms < MAX_TIMESTAMP)
+        mark = watermark_ms + (watermark_ms < MAX_TIMESTAMP)  # the strategy says one less
         for at, row in epoch.rows_of(name):
             rows.append((*(row[column] for column in plain.names), MIN_TIMESTAMP if at is None else at, mark, True))
         rows.append((*[None] * len(plain), MIN_TIMESTAMP, mark, False))

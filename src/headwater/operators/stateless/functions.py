@@ -126,7 +126,8 @@ class MapBatchesOperator:
             raise user_code_failed(error, self._step) from None
         table = _conform(result, self._schema, self._step)
         if self._timestamp is not None:
-            return [(None, Batch(table, timestamps_of(table, self._timestamp, self._step)))]
+            times = timestamps_of(table, self._timestamp, self._step, takes_none=True)
+            return [(None, Batch(table, times))]
         if len(table) != len(batch):
             raise RowError.row_count(self._step, len(batch), len(table))
         return [(None, Batch(table, batch.timestamps))]
