@@ -536,12 +536,15 @@ def test_a_job_on_spark(spark: Any, kafka: KafkaBroker, topic: str, tmp_path: Pa
     for n in range(100):
         send(kafka, topic, b'{"user": "u%d", "amount": %d}' % (n % 3, n), partition=n % 2)
 
-    def run_to(first: int, second: int) -> None:
+    def orders() -> hw.Environment:
         env = hw.Environment("orders", job_dir=tmp_path / "job", max_rows_per_epoch=30, spark=spark)
         found = source(kafka, topic, group="on-spark", metadata={"o": "offset"})
         rows = env.source(found, f"{ORDER}, o bigint", name="orders")
         rows.sink(hw.connectors.files(tmp_path / "out", format="json"))
-        job = env.start()
+        return env
+
+    def run_to(first: int, second: int) -> None:
+        job = orders().start()
         try:
             until(lambda: committed(kafka, "on-spark", topic) == [first, second], job)
         finally:
@@ -550,5 +553,12 @@ def test_a_job_on_spark(spark: Any, kafka: KafkaBroker, topic: str, tmp_path: Pa
     run_to(50, 50)
     send(kafka, topic, b'{"user": "late", "amount": 100}')
     run_to(51, 50)
+    for n in range(101, 151):
+        send(kafka, topic, b'{"user": "more", "amount": %d}' % n, partition=1)
+    positions = {f"{topic}-0": 51, f"{topic}-1": 50}
+    assert source(kafka, topic).rows_after(positions) == 50
+    for _ in range(2):  # the second time there is nothing new
+        assert orders().run(available_now=True).status().state == "stopped"
+        assert committed(kafka, "on-spark", topic) == [51, 100]
     lines = [json.loads(line) for file in (tmp_path / "out").glob("*.jsonl") for line in file.read_text().splitlines()]
-    assert sorted(line["amount"] for line in lines) == list(range(101))
+    assert sorted(line["amount"] for line in lines) == list(range(151))

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol, TextIO
 
 from headwater.connectors.contract import Source
@@ -68,7 +68,7 @@ class Follower:
         self._thread.join()
         last = last_line(self._job.name, self._job.status(), int((time.monotonic() - self._began_s) * 1000))
         if self._screen is None:
-            print(last, file=self._stream)
+            self._write(last)
         else:
             self._screen.close(last)
 
@@ -78,9 +78,13 @@ class Follower:
             speed = self._speed.at(time.monotonic(), rows_read(status))
             line = running_line(self._job.name, status, speed, self._timed, self._waiting.rows)
             if self._screen is None:
-                print(line, file=self._stream, flush=True)
+                self._write(line)
             else:
                 self._screen.draw(line)
+
+    def _write(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # a job goes on when nobody reads any more
+            print(line, file=self._stream, flush=True)
 
 
 class Waiting:

@@ -42,9 +42,8 @@ def running_line(
     """What the job does now. `timed` are the sources with event time, `waiting` the rows that are still to be read."""
     if status.epoch < 0:
         return f"{job}: {'starting' if status.state == 'running' else status.state}"
-    parts = [f"{job}: epoch {status.epoch}", f"{rows_read(status):,} rows", f"{speed:,.0f}/s"]
-    if status.state != "running":
-        parts.insert(0, status.state)
+    told = "" if status.state == "running" else f"{status.state}, "
+    parts = [f"{job}: {told}epoch {status.epoch}", f"{rows_read(status):,} rows", f"{speed:,.0f}/s"]
     parts += _event_time(status, {uid: status.splits[uid] for uid in timed if uid in status.splits})
     if waiting is not None:
         parts.append(f"{waiting if isinstance(waiting, str) else format(waiting, ',')} rows to read")

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 _CLEAR = "\r\x1b[K"
@@ -66,8 +67,9 @@ class Screen:
             self._line = ""
 
     def _put(self, text: str) -> None:
-        type(self._terminal).write(self._terminal, text)
-        self._terminal.flush()
+        with suppress(OSError, ValueError):  # a job goes on when its terminal is gone
+            type(self._terminal).write(self._terminal, text)
+            self._terminal.flush()
 
     def _width(self) -> int:
         try:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.graph.nodes import SourceNode
 from headwater.job.progress.times import long_text, time_text
-from headwater.job.splits import Holder, Splits, holder_in
+from headwater.job.splits import Holder, Splits, SplitStatus, holder_in
 from headwater.plan.plan import JobPlan
+from headwater.task.split import NO_SPLIT
 
 LOG = logging.getLogger("headwater.time")
 PATIENCE_MS, PATIENCE_EPOCHS = 20_000, 5
@@ -54,7 +55,7 @@ class _Group:
 
     def see(self, splits: Splits, now_ms: int) -> str | None:
         """What is to be told, when event time has stood for too long."""
-        own = {uid: splits[uid] for uid in self._sources if uid in splits}
+        own = {uid: splits.get(uid) or _without_splits(node) for uid, node in self._sources.items()}
         rows = {(uid, split): one.rows_in for uid, found in own.items() for split, one in found.items()}
         holder, came = holder_in(own), rows != self._rows
         self._rows = rows
@@ -82,9 +83,13 @@ class _Group:
         )
 
     def _told(self, holder: Holder, count: int, stood_ms: int) -> str:
-        at_ms = holder.status.watermark_ms
-        stands = "has not begun" if at_ms == MIN_TIMESTAMP else f"stands at {time_text(at_ms)}"
-        where = f"split {holder.split!r} of source {holder.uid!r}"
+        at_ms, took = holder.status.watermark_ms, long_text(stood_ms)
+        stands = f"has stood at {time_text(at_ms)} for {took}"
+        if at_ms == MIN_TIMESTAMP:  # what was before the job was started this time is not known here
+            stands = f"has not moved since the job started {took} ago"
+        where = f"source {holder.uid!r}"
+        if holder.split != NO_SPLIT:
+            where = f"split {holder.split!r} of {where}"
         strategy = self._sources[holder.uid].watermarks
         if not count:
             facts = f"it waits for {where}, which has had no rows"
@@ -98,9 +103,13 @@ class _Group:
         else:
             facts = f"{where} has had {count:,} rows, and its watermark generator has said nothing later"
             way_out = "see that rows come that make it say more, or use hw.Watermarks.bounded(column, delay)"
-        return (
-            f"job {self._job!r}: event time {stands} since {long_text(stood_ms)} although rows come: {facts}; {way_out}"
-        )
+        return f"job {self._job!r}: event time {stands} although rows come: {facts}; {way_out}"
+
+
+def _without_splits(node: SourceNode) -> Mapping[str, SplitStatus]:
+    """What stands for a source that has no splits: one that has none yet is waited for, unless it is idle some time."""
+    is_waited_for = not node.source.bounded and node.watermarks.idle_ms is None
+    return {NO_SPLIT: SplitStatus()} if is_waited_for else {}
 
 
 def _that_meet(plan: JobPlan) -> list[dict[str, SourceNode]]:

@@ -30,6 +30,7 @@ def test_the_line_says_epoch_rows_speed_event_time_and_what_holds_it_back() -> N
 
 def test_what_is_not_known_is_left_out() -> None:
     assert running_line("revenue", JobStatus("running"), 0, {"orders"}) == "revenue: starting"
+    assert running_line("revenue", JobStatus("restarting", 7), 0, ()) == "revenue: restarting, epoch 7, 0 rows, 0/s"
     ended = status(a=SplitStatus(3, MAX_TIMESTAMP), b=SplitStatus(0, is_idle=True))
     assert running_line("revenue", ended, 0, {"orders"}) == "revenue: epoch 118, 8 rows, 0/s"
     alone = status(a=SplitStatus(3, NOON_MS))

@@ -62,8 +62,8 @@ def test_a_split_without_rows_is_named_once_and_again_after_it_has_recovered(cap
     assert job.epochs(4, orders={"0": GOES_ON, "1": QUIET}) == [], "four epochs are few"
     [told] = job.epochs(20, orders={"0": GOES_ON, "1": QUIET})
     assert told == (
-        "job 'orders': event time stands at 1970-01-01 00:00:03 since 25 s although rows come: it waits for split '1' of "
-        "source 'orders', which has had no rows; let nobody wait for a split without rows, with .with_idleness('30 s') on "
+        "job 'orders': event time has stood at 1970-01-01 00:00:03 for 25 s although rows come: it waits for split '1' "
+        "of source 'orders', which has had no rows; let nobody wait for a split without rows, with .with_idleness('30 s') on "
         "the watermarks of the source, or give it rows"
     )
     assert job.epochs(3, orders={"0": GOES_ON, "1": GOES_ON}) == []
@@ -73,9 +73,8 @@ def test_a_split_without_rows_is_named_once_and_again_after_it_has_recovered(cap
 def test_rows_that_do_not_move_event_time_name_the_column_or_the_generator(caplog: pytest.LogCaptureFixture) -> None:
     job = Job(caplog, orders=BY_TIME)
     [told] = job.epochs(20, orders={"0": STANDS})
-    assert (
-        "event time has not begun since 25 s although rows come: split '0' of source 'orders' has had 50 rows" in told
-    )
+    assert "event time has not moved since the job started 25 s ago although rows come: split '0' of source" in told
+    assert "'orders' has had 50 rows, none of them later than those before" in told
     assert told.endswith("see that the times in column 'ts' go up, or take event time from another column")
     job = Job(caplog, orders=hw.Watermarks.punctuated("ts", lambda row: None))
     [told] = job.epochs(20, orders={"0": STANDS})
@@ -86,6 +85,11 @@ def test_a_source_waits_for_another_one_only_where_they_meet(caplog: pytest.LogC
     job = Job(caplog, orders=BY_TIME, rules=BY_TIME)
     [told] = job.epochs(20, orders={"0": GOES_ON}, rules={"0": QUIET}, beside={"0": QUIET})
     assert "it waits for split '0' of source 'rules'" in told
+    job = Job(caplog, orders=BY_TIME, rules=BY_TIME)
+    [told] = job.epochs(20, orders={"0": GOES_ON})
+    assert "although rows come: it waits for source 'rules', which has had no rows; let nobody wait" in told
+    job = Job(caplog, orders=BY_TIME, rules=BY_TIME.with_idleness("1 min"))
+    assert job.epochs(20, orders={"0": GOES_ON}) == []
 
 
 def test_who_waits_for_nothing_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
