@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test test-long demo chaos chaos-ends bench services-up services-down requirements clean
+.PHONY: help setup check format test test-second test-long demo chaos chaos-ends bench services-up services-down requirements clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -31,6 +31,9 @@ format: $(READY)  ## format the code and repair what ruff can
 
 test: $(READY)  ## all tests, two at a time; ARGS="-k window" selects
 	$(RUN) -m pytest -n 2 $(ARGS)
+
+test-second: $(READY)  ## the unit tests on a second Python, if one is on the path; SECOND_PYTHON=python3.13 names it
+	$(RUN) tools/second_python.py $(ARGS)
 
 test-long: $(READY)  ## many more random examples, Flink beside us if FLINK_JARS is set, chaos; N=50 kills
 	HEADWATER_LONG=1 $(RUN) -m pytest -n 2 --timeout 3600 $(ARGS)
