@@ -15,6 +15,7 @@ TimeDomain = Literal["event", "processing"]
 
 RegularJoinHow = Literal["inner", "left", "right", "full"]
 TemporalJoinHow = Literal["inner", "left"]
+WindowJoinHow = Literal["inner", "left", "right", "full", "semi", "anti"]
 LookupJoinHow = Literal["inner", "left"]
 PanesMode = Literal["accumulating", "discarding", "retracting"]
 

@@ -22,6 +22,11 @@ def joined(how: Any) -> Any:
     return stream.join_regular(stream, on="k", how=how)
 
 
+def in_windows(how: Any) -> Any:
+    stream = rows()
+    return stream.join(stream, how=how).where("k").equal_to("k").window(hw.tumbling("1 s")).apply()
+
+
 def timed(how: Any) -> Any:
     stream = rows()
     return stream.temporal_join(stream, on="k", how=how)
@@ -32,6 +37,7 @@ TAKEN: dict[Any, list[Callable[[Any], Any]]] = {
     words.Checkpointing: [lambda word: hw.Environment("words", checkpointing=word)],
     words.StateBackendName: [lambda word: hw.Environment("words", state_backend=word)],
     words.RegularJoinHow: [joined],
+    words.WindowJoinHow: [in_windows],
     words.TemporalJoinHow: [timed],
     words.LookupJoinHow: [lambda word: rows().lookup_join(pa.table({"k": ["a"], "v": [1]}), on="k", how=word)],
     words.PanesMode: [lambda word: rows().key_by("k").window(hw.tumbling("1 s")).panes(word)],

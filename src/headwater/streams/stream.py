@@ -22,6 +22,7 @@ from headwater.streams.window_join import CoGroupedStreams, JoinedStreams
 from headwater.streams.windowed import WindowedStream
 from headwater.watermarks import Watermarks
 from headwater.windows.assigners import WindowAssigner
+from headwater.words import WindowJoinHow
 
 if TYPE_CHECKING:
     from headwater.streams.keyed import KeyedStream
@@ -85,7 +86,7 @@ class Stream(RowSteps, ColumnSteps, Joinable, Ends):
         self._check_meets(other, "connect")
         return ConnectedStreams(self, other)
 
-    def join(self, other: Stream, *, how: str = "inner") -> JoinedStreams:
+    def join(self, other: Stream, *, how: WindowJoinHow = "inner") -> JoinedStreams:
         """Pairs of rows of this stream and another that have a key and a window in common.
 
         >>> env = Environment("doc", engine="local")
