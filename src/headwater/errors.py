@@ -110,7 +110,7 @@ class GraphError(HeadwaterError, ValueError):
     @classmethod
     def needs_event_time(cls, step: str, source: str) -> GraphError:
         return cls(
-            f"step {step!r} has windows in event time, and the rows of source {source!r} have none; give the source "
+            f"step {step!r} works in event time, and the rows of source {source!r} have none; give the source "
             f"watermarks, such as hw.Watermarks.bounded('time', '5 s'), or use hw.processing_time(...)"
         )
 
@@ -200,7 +200,7 @@ class RowError(HeadwaterError, ValueError):
     @classmethod
     def no_event_time(cls, step: str) -> RowError:
         return cls(
-            f"step {step!r}: windows in event time need rows with one, and a row has none; give the source watermarks, "
+            f"step {step!r} works in event time, and a row has none; give the source watermarks, "
             "or use hw.processing_time(...)"
         )
 

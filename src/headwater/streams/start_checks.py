@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from headwater.errors import GraphError
-from headwater.functions import EVENT
 from headwater.graph.graph import Graph
-from headwater.graph.nodes import Node, SinkNode, SourceNode, WindowNode
+from headwater.graph.nodes import Node, SinkNode, SourceNode
 
 
 def check_event_time(graph: Graph) -> None:
-    """Refuse windows in event time over rows that have none, before the first row does."""
+    """Refuse windows and joins in event time over rows that have none, before the first row does."""
     for node in graph:
-        if isinstance(node, WindowNode) and node.assigner.domain == EVENT and node.assigner.is_bounded:
+        if node.needs_times:
             for edge in node.inputs:
                 source = _timeless(graph, graph.node(edge.source))
                 if source is not None:

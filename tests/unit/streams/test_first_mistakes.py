@@ -26,6 +26,11 @@ def total(stream: Any) -> Any:
     return stream.key_by("user").window(hw.tumbling("10 ms")).agg(n=hw.sum("n")).with_uid("totals")
 
 
+def joined(stream: Any) -> Any:
+    timed = stream._env.from_rows(ROWS, SCHEMA, PLAIN, name="timed")
+    return timed.join(stream).where("user").equal_to("user").window(hw.tumbling("10 ms")).apply()
+
+
 def of_union(stream: Any) -> Any:
     timed = stream._env.from_rows(ROWS, SCHEMA, PLAIN, name="timed")
     return total(timed.union(stream))
@@ -38,15 +43,15 @@ def of_union(stream: Any) -> Any:
         lambda s: total(s.map(lambda row: row).where("n > 0")),
         of_union,
         lambda s: s.window_all(hw.session("1 s")).agg(n=hw.count()),
+        joined,
+        lambda s: s._env.from_rows(ROWS, SCHEMA, PLAIN, name="timed").temporal_join(s, on="user"),
     ],
-    ids=["at once", "behind steps", "beside another", "over all"],
+    ids=["at once", "behind steps", "beside another", "over all", "joined", "versions"],
 )
-def test_windows_in_event_time_over_rows_without_one_are_refused_before_a_row_is_read(
+def test_windows_and_joins_in_event_time_over_rows_without_one_are_refused_before_a_row_is_read(
     build: Callable[[Any], Any],
 ) -> None:
-    with pytest.raises(
-        hw.GraphError, match="has windows in event time, and the rows of source 'events' have none"
-    ) as told:
+    with pytest.raises(hw.GraphError, match="works in event time, and the rows of source 'events' have none") as told:
         build(events(None)).collect()
     assert "hw.Watermarks.bounded('time', '5 s'), or use hw.processing_time" in str(told.value)
 

@@ -72,6 +72,11 @@ class Node:
         return None
 
     @property
+    def needs_times(self) -> bool:
+        """Whether every row must have a time of its own."""
+        return False
+
+    @property
     def gives_times(self) -> bool:
         """Whether, though it has no state, rows have a time after it that they may not have had before."""
         return False

@@ -168,6 +168,10 @@ class TemporalJoinNode(JoinNode):
     how: str
     late: OutputTag | None
 
+    @property
+    def needs_times(self) -> bool:
+        return True
+
     @classmethod
     def of(
         cls,

@@ -226,6 +226,10 @@ class WindowNode(Node):
         return not self.trigger.can_fire
 
     @property
+    def needs_times(self) -> bool:
+        return self.assigner.domain == EVENT and self.assigner.is_bounded
+
+    @property
     def waits_for_event_time(self) -> bool:
         return self.is_plain and self.assigner.domain == EVENT and self.assigner.is_bounded
 
@@ -248,6 +252,10 @@ class WindowJoinNode(JoinNode):
     lateness_ms: int
     late_left: OutputTag | None
     late_right: OutputTag | None
+
+    @property
+    def needs_times(self) -> bool:
+        return True
 
     @classmethod
     def of(cls, pair: WindowedPair, *, suffix: str = SUFFIX) -> Self:
