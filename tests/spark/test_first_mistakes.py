@@ -78,3 +78,10 @@ def test_event_time_waits_for_a_source_without_splits_on_spark_too(spark: SparkS
         found.append(sorted(tuple(row) for row in sink.rows if row.now <= 800))
     assert found[0] == found[1]
     assert ("a", "timer", 210, 700) in found[0]
+
+
+def test_a_bounded_run_over_a_source_without_splits_ends_on_spark_too(spark: SparkSession) -> None:
+    env = hw.Environment("none", spark=spark)
+    rows = env.source(Coming([]), SCHEMA, hw.Watermarks.monotonous("ts"))
+    rows.key_by("k").window(hw.tumbling("10 ms")).agg(n=hw.count()).sink(hw.connectors.memory())
+    assert env.run(bounded=True).status().state == "finished"

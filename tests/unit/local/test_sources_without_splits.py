@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,3 +112,42 @@ def test_a_bounded_run_over_a_source_without_splits_ends_and_fires(others: list[
     job = env.run(clock=tick, bounded=True)
     assert job.status().state == "finished"
     assert [row.n for row in sink.rows] == [1] * len(others)
+
+
+def test_a_job_goes_on_from_a_savepoint_that_was_taken_while_there_were_no_splits(tmp_path: Path) -> None:
+    def job(source: TimedRows, sink: MemorySink) -> hw.Environment:
+        env = hw.Environment("coming", engine="local", checkpoint_interval="1 ms")
+        env.source(source, SCHEMA, PLAIN, name="s").key_by("k").process(Watch(), OUT).with_uid("watch").sink(sink)
+        return env
+
+    gone = job(Coming([([(0, 300)], [(100, ("a", 100))])]), MemorySink()).start(clock=tick, bounded=False)
+    while gone.status().published < 6:
+        time.sleep(0.005)
+    path = gone.stop(savepoint=tmp_path / "saved")
+    sink = MemorySink()
+    back = Coming([([], []), ([(0, 10**9)], [(0, ("b", 500)), (0, ("b", 900))])])
+    job(back, sink).run(from_=path, clock=tick, bounded=True)
+    shown = [tuple(row)[:3] for row in sink.rows]
+    assert ("a", "timer", 110) in shown
+    assert ("b", "row", 500) in shown
+
+
+def test_a_split_that_comes_after_the_savepoint_moves_event_time_before_the_end(tmp_path: Path) -> None:
+    """Nothing that stood for the missing splits is left behind in the state."""
+    env = hw.Environment("coming", engine="local", checkpoint_interval="1 ms")
+    env.source(Coming([]), SCHEMA, PLAIN, name="s").key_by("k").process(Watch(), OUT).with_uid("watch").sink(
+        MemorySink()
+    )
+    empty = env.start(clock=tick, bounded=False)
+    while empty.status().published < 3:
+        time.sleep(0.005)
+    path = empty.stop(savepoint=tmp_path / "saved")
+    env, sink = hw.Environment("coming", engine="local", checkpoint_interval="1 ms"), MemorySink()
+    rows = [(0, ("b", 500)), (0, ("b", 900))]
+    stream = env.source(Coming([([(0, 10**9)], rows)]), SCHEMA, PLAIN, name="s")
+    stream.key_by("k").process(Watch(), OUT).with_uid("watch").sink(sink)
+    going = env.start(from_=path, clock=tick, bounded=False)
+    while not any(row.what == "timer" for row in sink.rows) and going.status().epoch < 60:
+        time.sleep(0.005)
+    going.stop()
+    assert [row.at for row in sink.rows if row.what == "timer"] == [510]

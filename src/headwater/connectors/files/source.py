@@ -38,6 +38,8 @@ _METADATA: dict[str, tuple[pa.DataType, Callable[[FoundFile], object]]] = {
 class FilesSource(Source):
     """Reads each file of a folder once; position p of split s is file p * splits + s of the ledger."""
 
+    finds_columns_by_name = True
+
     def __init__(
         self,
         lookout: Lookout,
@@ -62,7 +64,6 @@ class FilesSource(Source):
                 "read_files", "needs a split, and a file in an epoch", least, "give 1 or more"
             )
         self.bounded, self.has_dead_letters = not watch, bad_records == "dead_letters"
-        self.finds_columns_by_name = format == "json"
         self.max_positions_per_epoch = max_files_per_epoch
         self._lookout, self._format, self._splits, self._metadata = lookout, format, splits, dict(metadata)
         self._schema: Schema | None = None
