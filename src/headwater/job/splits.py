@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch.reports import TaskReport
+from headwater.job.moments import mark_text, moment_text
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class SplitStatus:
     """Whether it has been without rows for so long that nobody waits for it."""
     last_rows_ms: int | None = None
     """The time of the newest epoch, of this run, in which it had rows."""
+
+    def __repr__(self) -> str:
+        idle, last_ms = " idle" if self.is_idle else "", self.last_rows_ms
+        last = "never" if last_ms is None else moment_text(last_ms)
+        return f"<SplitStatus rows_in={self.rows_in} watermark={mark_text(self.watermark_ms)}{idle} last rows {last}>"
 
     @property
     def counts(self) -> bool:

@@ -10,6 +10,7 @@ import pytest
 import headwater as hw
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.job.moments import mark_text
+from headwater.job.splits import SplitStatus
 from headwater.job.status import JobStatus, RestartReason, StepStatus
 
 BAD = hw.OutputTag("bad", "k string")
@@ -79,3 +80,4 @@ def test_a_job_that_has_not_begun_or_has_failed_says_so() -> None:
 def test_a_watermark_is_a_time_or_a_word(at_ms: int, text: str) -> None:
     assert mark_text(at_ms) == text
     assert f"watermark={text}" in repr(StepStatus(watermark_ms=at_ms))
+    assert repr(SplitStatus(3, at_ms, is_idle=True)) == f"<SplitStatus rows_in=3 watermark={text} idle last rows never>"
