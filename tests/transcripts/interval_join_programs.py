@@ -26,4 +26,17 @@ def interval_of_itself(stream: Stream) -> dict[str, Stream]:
     return {"main": triples, "pairs": pairs}
 
 
-PROGRAMS: dict[str, Program] = {"interval": interval, "interval_of_itself": interval_of_itself}
+def interval_by_clock(orders: Stream, payments: Stream) -> dict[str, Stream]:
+    tags = {"unmatched_left": hw.OutputTag("unmatched_left", ORDERS)}
+    tags["unmatched_right"] = hw.OutputTag("unmatched_right", PAYMENTS)
+    step = orders.key_by("id").interval_join(
+        payments.key_by("of"), between=("-5 ms", "10 ms"), time="processing", **tags
+    )
+    return {"main": step, **{name: step.side_output(tag) for name, tag in tags.items()}}
+
+
+PROGRAMS: dict[str, Program] = {
+    "interval": interval,
+    "interval_of_itself": interval_of_itself,
+    "interval_by_clock": interval_by_clock,
+}

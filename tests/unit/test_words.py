@@ -22,6 +22,11 @@ def joined(how: Any) -> Any:
     return stream.join_regular(stream, on="k", how=how)
 
 
+def by_time(time: Any) -> Any:
+    stream = rows()
+    return stream.interval_join(stream, ("0 s", "1 s"), on="k", time=time)
+
+
 def in_windows(how: Any) -> Any:
     stream = rows()
     return stream.join(stream, how=how).where("k").equal_to("k").window(hw.tumbling("1 s")).apply()
@@ -36,6 +41,7 @@ TAKEN: dict[Any, list[Callable[[Any], Any]]] = {
     words.EngineName: [lambda word: hw.Environment("words", engine=word)],
     words.Checkpointing: [lambda word: hw.Environment("words", checkpointing=word)],
     words.StateBackendName: [lambda word: hw.Environment("words", state_backend=word)],
+    words.TimeDomain: [by_time],
     words.RegularJoinHow: [joined],
     words.WindowJoinHow: [in_windows],
     words.TemporalJoinHow: [timed],

@@ -13,7 +13,7 @@ from headwater.graph.flow import Flow, joined_on
 from headwater.graph.nodes import IntervalJoinNode, LookupJoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.graph.nodes.lookup import Cache
 from headwater.streams.steps.handle import Handle
-from headwater.words import LookupJoinHow, RegularJoinHow, TemporalJoinHow
+from headwater.words import LookupJoinHow, RegularJoinHow, TemporalJoinHow, TimeDomain
 
 if TYPE_CHECKING:
     from headwater.streams.stream import Step, Stream
@@ -28,6 +28,7 @@ class Joinable(Handle):
         between: tuple[Duration, Duration],
         *,
         on: On | None = None,
+        time: TimeDomain = "event",
         lower_inclusive: bool = True,
         upper_inclusive: bool = True,
         late_left: OutputTag | None = None,
@@ -37,7 +38,7 @@ class Joinable(Handle):
         suffix: str = "_right",
         name: str = "interval_join",
     ) -> Step:
-        """Pairs of rows of one key, where the other's event time is between these bounds relative to this one's.
+        """Pairs of rows of one key, where the other's time is between these bounds relative to this one's.
 
         >>> env = Environment("doc", engine="local")
         >>> by_ts = hw.Watermarks.monotonous("ts")
@@ -49,6 +50,9 @@ class Joinable(Handle):
         A pair's time is the later of the two. Rows are kept until the watermark tells that nothing can meet them; those
         that met nothing then go to `unmatched_left` and `unmatched_right`. Rows behind the watermark are dropped and
         counted, or go to `late_left` and `late_right`. Rows whose key is null are left out.
+
+        With `time="processing"` a row's time is that of the epoch it comes in. Nothing is late, no watermark is needed, and
+        a pair has the event time of the row that came last.
         """
         left, right = self._joined_on(other, on, name)
         return self._add(
@@ -56,6 +60,7 @@ class Joinable(Handle):
                 left,
                 right,
                 between=between,
+                time=time,
                 lower_inclusive=lower_inclusive,
                 upper_inclusive=upper_inclusive,
                 late_left=late_left,

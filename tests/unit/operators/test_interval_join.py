@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,6 +75,39 @@ class Naive:
         return alone
 
 
+class NaiveByClock:
+    """The same in processing time, where a row has the time at which it comes."""
+
+    def __init__(self, lower: int, upper: int) -> None:
+        self.bounds = {"left": (lower, upper), "right": (-upper, -lower)}
+        self.kept: dict[str, list[list[Any]]] = {"left": [], "right": []}
+        self.now_ms = 0
+
+    def push(self, side: str, key: str | None, value: int, at: int) -> list[Any]:
+        if key is None:
+            return []
+        low, high = self.bounds[side]
+        row = [key, value, self.now_ms, False]
+        pairs = []
+        for other in self.kept["right" if side == "left" else "left"]:
+            if other[0] == key and low <= other[2] - self.now_ms <= high:
+                row[3] = other[3] = True
+                left, right = (row, other) if side == "left" else (other, row)
+                pairs.append((key, left[1], right[1], at))
+        self.kept[side].append(row)
+        return pairs
+
+    def clock(self, to: int) -> dict[str, list[Any]]:
+        self.now_ms = max(self.now_ms, to)
+        alone = {}
+        for name, rows in self.kept.items():
+            stays = max(self.bounds[name][1], 0)
+            dead = [row for row in rows if row[2] + stays < self.now_ms]
+            self.kept[name] = [row for row in rows if row[2] + stays >= self.now_ms]
+            alone[name] = [(key, value, None) for key, value, _, met in dead if not met]
+        return alone
+
+
 sides = st.sampled_from(["left", "right"])
 actions = st.lists(
     st.one_of(
@@ -89,6 +123,57 @@ bounds = st.tuples(st.integers(-15, 15), st.integers(0, 20)).map(lambda b: (b[0]
 
 def shown(rows: list[Any]) -> list[Any]:
     return [(*row, row.timestamp) for row in rows]
+
+
+def joined_by_clock(lower: int, upper: int) -> Any:
+    def build(left: hw.Stream, right: hw.Stream) -> hw.Stream:
+        between = (f"{lower} ms", f"{upper} ms")
+        tags = {"unmatched_left": ALONE_LEFT, "unmatched_right": ALONE_RIGHT}
+        return left.interval_join(right, between, on="k", time="processing", **tags)
+
+    return build
+
+
+@examples(100)
+@given(script=actions, bounds=bounds, restore=st.integers(0, 30), parallelism=st.sampled_from([1, 2, 3]))
+def test_in_processing_time_too(script: list[Any], bounds: tuple[int, int], restore: int, parallelism: int) -> None:
+    build = joined_by_clock(*bounds)
+    harness, naive = Harness(build, INPUTS, parallelism=2), NaiveByClock(*bounds)
+    for number, action in enumerate([*script, ("clock", None, 10**6)]):
+        if number == restore:
+            harness = Harness.restore(build, INPUTS, harness.snapshot(), parallelism=parallelism)
+        if action[0] == "row":
+            _, side, key, value, at = action
+            harness.push((key, value), at=at, to=side)
+            expected = sorted(naive.push(side, key, value, at))
+            assert sorted((row.k, row.v, row.w, row.timestamp) for row in harness.take()) == expected
+        else:
+            harness.advance_to(action[2])
+            alone = naive.clock(action[2])
+            for name, tag in (("left", ALONE_LEFT), ("right", ALONE_RIGHT)):
+                assert sorted(shown(harness.take(tag))) == sorted(alone[name])
+    assert harness.state_sizes() == {}
+
+
+def test_in_processing_time_the_cut_into_epochs_is_the_clock() -> None:
+    """Rows of one epoch have one time, whichever side comes first."""
+    for first, second in (("left", "right"), ("right", "left")):
+        harness = Harness(joined_by_clock(0, 0), INPUTS)
+        harness.push(("a", 1), to=first)
+        harness.push(("a", 2), to=second)
+        assert len(harness.take()) == 1
+
+
+def test_what_makes_no_sense_in_processing_time_is_refused(tmp_path: Path) -> None:
+    env = hw.Environment("test", engine="local")
+    left = env.source(hw.connectors.log(tmp_path, "topic"), "k string", name="live")
+    right = env.from_rows([], "k string", name="right")
+    left.interval_join(right, ("0 s", "1 s"), on="k", time="processing")  # needs no watermarks
+    late = hw.OutputTag("late", "k string")
+    with pytest.raises(hw.GraphError, match=r"knows no late rows by time='processing'.*leave them out"):
+        left.interval_join(right, ("0 s", "1 s"), on="k", time="processing", late_left=late)
+    with pytest.raises(hw.GraphError, match="joins by time='event' or 'processing'; got 'wall'"):
+        left.interval_join(right, ("0 s", "1 s"), on="k", time="wall")  # type: ignore[arg-type]
 
 
 @examples(150)

@@ -11,7 +11,7 @@ from headwater.data.row_kinds import ROW_KIND
 from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
-from headwater.functions import OutputTag
+from headwater.functions import EVENT, PROCESSING, OutputTag
 from headwater.graph.changelog import ANY, APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
 from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_how, check_tag
 from headwater.graph.connected import pair_edges
@@ -53,6 +53,8 @@ class IntervalJoinNode(JoinNode):
 
     operation: ClassVar[str] = "interval_join"
 
+    time: str
+    """Whose time: that of the rows, or that of the epochs they come in."""
     lower_ms: int
     upper_ms: int
     late_left: OutputTag | None
@@ -67,6 +69,7 @@ class IntervalJoinNode(JoinNode):
         right: Flow,
         *,
         between: tuple[Duration, Duration],
+        time: str = EVENT,
         lower_inclusive: bool = True,
         upper_inclusive: bool = True,
         late_left: OutputTag | None = None,
@@ -77,7 +80,16 @@ class IntervalJoinNode(JoinNode):
         name: str = "interval_join",
     ) -> Self:
         check_both_keyed(left, right, name)
-        check_has_watermarks(left, right, name)
+        if time not in (EVENT, PROCESSING):
+            raise GraphError.bad_argument(
+                name, f"joins by time={EVENT!r} or {PROCESSING!r}", time, "choose one of them"
+            )
+        if time == EVENT:
+            check_has_watermarks(left, right, name)
+        elif late_left is not None or late_right is not None:
+            raise GraphError.bad_argument(
+                name, f"knows no late rows by time={PROCESSING!r}", "late_left or late_right", "leave them out"
+            )
         lower, upper = _bounds(between, name)
         lower, upper = lower + (not lower_inclusive), upper - (not upper_inclusive)
         if lower > upper:
@@ -96,13 +108,13 @@ class IntervalJoinNode(JoinNode):
         if len(given) != len(set(given)):
             raise GraphError.bad_argument(name, "needs side outputs of different names", given, "rename one")
         schema, shown = side_by_side(left, right, suffix, name)
-        return cls(
-            schema=schema, lower_ms=lower, upper_ms=upper, **tags, **join_settings(left, right, name=name, shown=shown)
-        )
+        settings = {**tags, **join_settings(left, right, name=name, shown=shown)}
+        return cls(schema=schema, time=time, lower_ms=lower, upper_ms=upper, **settings)
 
     def kept(self) -> dict[str, Any]:
         marks = self.unmatched_left is not None or self.unmatched_right is not None
         words = {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
+        words |= {"time": self.time} if self.time == PROCESSING else {}
         return {**words, "tells unmatched rows": True} if marks else words
 
 

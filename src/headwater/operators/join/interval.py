@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps, no_timestamps
 from headwater.data.rows import Row
 from headwater.errors import RowError
-from headwater.functions import OutputTag
+from headwater.functions import EVENT, OutputTag
 from headwater.graph.edges import Key
 from headwater.graph.nodes import IntervalJoinNode
 from headwater.operators.contract import Emit, StepTime, TwoInputs
@@ -44,7 +44,7 @@ class IntervalJoinOperator(KeepsRows):
     needs_order = False
 
     def __init__(self, node: IntervalJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
-        self._node, self._step = node, step
+        self._node, self._step, self._is_event_time = node, step, node.time == EVENT
         lower, upper = node.lower_ms, node.upper_ms
         self._left = _Side(node.key, node.left_schema.arrow, (lower, upper), node.late_left, node.unmatched_left)
         self._right = _Side(
@@ -58,10 +58,12 @@ class IntervalJoinOperator(KeepsRows):
         for batch, side, other in ((inputs.left, self._left, self._right), (inputs.right, self._right, self._left)):
             if batch is None:
                 continue
-            rows = keyed_rows(self._timely(batch, side, time.watermark_ms, emit), side.key)
+            timely = self._timely(batch, side, time.watermark_ms, emit) if self._is_event_time else batch
+            rows = keyed_rows(timely, side.key)
             keys = keys_in(rows.table, side.names)
-            has_met = self._meet(rows, keys, side, other, emit)
-            side.store.add(rows.table, rows.timestamps, keys, has_met)
+            times = rows.timestamps if self._is_event_time else np.full(len(rows), time.now_ms)
+            has_met = self._meet(rows, keys, side, other, emit, times=times)
+            side.store.add(rows.table, times, keys, has_met)
 
     def _timely(self, batch: Batch, side: _Side, watermark_ms: int, emit: Emit) -> Batch:
         """The rows that are not late; the others go to their side output or are counted."""
@@ -79,22 +81,36 @@ class IntervalJoinOperator(KeepsRows):
             emit(side.late.name, Batch(gone.table, gone.timestamps))
         return batch.take(np.flatnonzero(~is_late))
 
-    def _meet(self, rows: Batch, keys: JoinKeys, side: _Side, other: _Side, emit: Emit) -> npt.NDArray[np.bool_]:
+    def _meet(
+        self, rows: Batch, keys: JoinKeys, side: _Side, other: _Side, emit: Emit, *, times: Timestamps
+    ) -> npt.NDArray[np.bool_]:
         """Emit the pairs of new rows with those the other side keeps; tells which of them met any."""
         has_met = np.zeros(len(rows), np.bool_)
-        low, high = _moved(rows.timestamps, side.low_ms), _moved(rows.timestamps, side.high_ms)
+        low, high = _moved(times, side.low_ms), _moved(times, side.high_ms)
         for found in other.store.find(keys, low, high):
             has_met[found.probes] = True
             if self._marks:
                 other.store.mark(np.unique(found.ids[~found.marked]))
             ours = rows.table.take(pa.array(found.probes))
             left, right = (ours, found.rows) if side is self._left else (found.rows, ours)
-            times = np.maximum(rows.timestamps[found.probes], found.times)
+            event_times = rows.timestamps[found.probes]
+            if self._is_event_time:
+                event_times = np.maximum(event_times, found.times)
             table = pa.Table.from_arrays(self._pairs.of(left, right), schema=self._node.schema.arrow)
-            emit(None, Batch(table, times))
+            emit(None, Batch(table, event_times))
         return has_met
 
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        if self._is_event_time:
+            return
+        for side in (self._left, self._right):  # of which a row to come, now or later, can meet none any more
+            rows, _ = side.store.expire(time.now_ms - side.stays_ms - 1, unmarked=side.unmatched is not None)
+            if side.unmatched is not None and len(rows):
+                emit(side.unmatched.name, Batch(rows.select(side.columns), no_timestamps(len(rows))))
+
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        if not self._is_event_time:
+            return
         for side in (self._left, self._right):
             until = (
                 max(time.watermark_ms - side.stays_ms, MIN_TIMESTAMP)
