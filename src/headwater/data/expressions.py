@@ -173,20 +173,22 @@ def _plain_type(dtype: pa.DataType) -> pa.DataType:
     return dtype
 
 
-_local = threading.local()
+_connections: dict[int, duckdb.DuckDBPyConnection] = {}
+"""By thread. A `threading.local` would do, but a process that is forked off by another thread closes what is in it, with
+threads that it does not have: it crashes before it becomes Spark's JVM."""
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
     """An in-memory database per thread, closed to files and network; it uses one core, as Spark runs a task per core."""
     import duckdb
 
-    if not hasattr(_local, "connection"):
+    connection = _connections.get(threading.get_ident())
+    if connection is None:
         config: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,
             "enable_external_access": False,
             "preserve_insertion_order": True,
         }
-        _local.connection = duckdb.connect(config=config)
-        _local.connection.execute("SET TimeZone='UTC'")
-    connection: duckdb.DuckDBPyConnection = _local.connection
+        connection = _connections[threading.get_ident()] = duckdb.connect(config=config)
+        connection.execute("SET TimeZone='UTC'")
     return connection

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
+import threading
 from decimal import Decimal
 from typing import Any
 
@@ -164,3 +167,18 @@ def test_where_takes_a_condition_only(stream: Stream, condition: str) -> None:
 def test_a_failure_over_rows_names_the_step(stream: Stream) -> None:
     with pytest.raises(UserCodeError, match="step 'select' failed"):
         stream.select("n + 9223372036854775807 as big").collect()
+
+
+def test_a_process_can_be_started_from_another_thread(stream: Stream) -> None:
+    """As Spark's JVM is: with a call between fork and exec."""
+    assert stream.where("n > 0").collect()
+    ended: list[int] = []
+
+    def start() -> None:
+        started = subprocess.Popen([sys.executable, "-c", ""], preexec_fn=lambda: None)  # noqa: PLW1509
+        ended.append(started.wait())
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert ended == [0]
