@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,17 @@ def test_a_job_without_alignment_writes_no_file(tmp_path: Path) -> None:
     file = MarksFile(tmp_path, plan_of([rows(0, 10, 1)], strategy=PLAIN))
     file.write(3, {"s0": {"0": 7}})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_goes_on_later_reads_all_that_is_there() -> None:
+    env = hw.Environment("aligned", engine="local")
+    made = hw.connectors.generator(lambda i: (i,), rate=10.0, splits=2)
+    env.source(made, SCHEMA, PLAIN.aligned("g", "300 ms"), name="s").sink(hw.connectors.memory())
+    plan = plan_job(env.graph, 1, 128)
+    marks = {"s": {"0": 0, "1": 5_000}}
+    start = replace(offsets.first_offset(plan, lambda _: 0), positions={"s": {"0": 10, "1": 3}})
+    live = offsets.next_offset(plan, start, lambda _: 2_000, 100, None, marks=marks)
+    assert live.positions == {"s": {"0": 10, "1": 3}}, "the one ahead waits for the other, which has nothing"
+    targets = offsets.positions_now(plan, start, lambda _: 2_000)
+    run = offsets.next_offset(plan, start, lambda _: 2_000, 100, targets, marks=marks, goes_on=True)
+    assert run.positions == targets == {"s": {"0": 10, "1": 10}}, "nobody waits for what is for the next run"
