@@ -116,7 +116,8 @@ def test_senders_that_come_too_fast_are_told_to_come_again(log: Path) -> None:
     assert len(rows_of(log)) == 2_000 * len(taken)
 
 
-def test_the_program_prints_a_command_that_works(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_program_prints_a_command_that_works_and_ends_when_told(number: signal.Signals, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "headwater.push", str(tmp_path / "log"), "--port", str(port)]
@@ -133,7 +134,8 @@ def test_the_program_prints_a_command_that_works(tmp_path: Path) -> None:
         assert ask(url, file.read_text(), ROW)[0] == 200
         assert rows_of(tmp_path / "log") == [("ann", 1.5)]
     finally:
-        program.send_signal(signal.SIGINT)
-        program.wait(LIMIT_S)
+        program.send_signal(number)
+        code = program.wait(LIMIT_S)
         if program.stdout is not None:
             program.stdout.close()
+    assert code == 0

@@ -18,12 +18,12 @@ _MARK = "HEADWATER_TEST_PROGRAM"
 
 
 class Program:
-    """One run of the job in a group of processes of its own, as a terminal has it."""
+    """A program in a group of processes of its own, as a terminal has it."""
 
-    def __init__(self, folder: Path, engine: str, *more: str) -> None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
         self._folder, self._mark = folder, uuid.uuid4().hex
         self._process = subprocess.Popen(
-            [sys.executable, signalled_job.__file__, str(folder), engine, *more],
+            [sys.executable, *arguments],
             env={**os.environ, _MARK: self._mark},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -44,6 +44,10 @@ class Program:
         assert self._process.stdout is not None
         while (line := self._process.stdout.readline()) != f"{said}\n":
             assert line, self._process.communicate()
+
+    def until_next_line(self) -> None:
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline(), self._process.communicate()
 
     def until_held(self) -> None:
         """Wait until an epoch is under way that does not come to its end."""
@@ -79,6 +83,11 @@ class Program:
     def left(self) -> list[psutil.Process]:
         """What still runs of all that it has started, children or not."""
         return [process for process in psutil.process_iter() if self._mark in _environment(process)]
+
+
+def job_program(folder: Path, engine: str, *more: str) -> Program:
+    """One run of the job."""
+    return Program(folder, signalled_job.__file__, str(folder), engine, *more)
 
 
 def _environment(process: psutil.Process) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import signalled_job
-from signalled import Program
+from random_signals import torment
+from signalled import Program, job_program
 from tests.parts.waiting import until
 
 import headwater as hw
@@ -49,7 +50,7 @@ def test_a_local_job_finishes_its_epoch_and_publishes_what_it_held_back(
 ) -> None:
     signalled_job.write_events(tmp_path, ROWS)
     (tmp_path / "hold").write_text("50")
-    program = Program(tmp_path, "local")
+    program = job_program(tmp_path, "local")
     program.until_held()
     program.send(number, to_group=to_group)
     time.sleep(0.2)
@@ -65,7 +66,7 @@ def test_a_local_job_finishes_its_epoch_and_publishes_what_it_held_back(
 def test_a_second_signal_ends_a_local_job_at_once(tmp_path: Path) -> None:
     signalled_job.write_events(tmp_path, ROWS)
     (tmp_path / "hold").write_text("50")
-    program = Program(tmp_path, "local")
+    program = job_program(tmp_path, "local")
     program.until_held()
     program.send(INT)
     time.sleep(0.2)
@@ -78,7 +79,7 @@ def test_a_second_signal_ends_a_local_job_at_once(tmp_path: Path) -> None:
 
 def test_ctrl_c_in_an_interpreter_gives_the_job_back(tmp_path: Path) -> None:
     signalled_job.write_events(tmp_path, ROWS)
-    program = Program(tmp_path, "local", "interactive")
+    program = job_program(tmp_path, "local", "interactive")
     program.until_said("2")
     program.send(INT)
     program.until_said("stopped")
@@ -89,7 +90,7 @@ def test_ctrl_c_in_an_interpreter_gives_the_job_back(tmp_path: Path) -> None:
 def test_a_job_that_fails_while_it_stops_says_why(tmp_path: Path) -> None:
     signalled_job.write_events(tmp_path, ROWS, bad=50)
     (tmp_path / "hold").write_text("50")
-    program = Program(tmp_path, "local")
+    program = job_program(tmp_path, "local")
     program.until_held()
     program.send(INT)
     time.sleep(0.2)
@@ -148,13 +149,30 @@ def test_an_interrupted_wait_leaves_a_job_on_spark_that_stops_with_a_savepoint(
 
 
 @pytest.mark.spark
+def test_an_epoch_that_takes_too_long_is_given_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.spark.engine._STOP_TIMEOUT_S", 0.5)
+    signalled_job.write_events(tmp_path, ROWS)
+    (tmp_path / "hold").write_text("50")
+    job = signalled_job.build(tmp_path).start()
+    until((tmp_path / "held").exists, job)
+    job.stop()
+    assert (job.status().state, job.status().published, job.given_up) == ("stopped", 1, "it took longer than 0.5 s")
+    check_published(tmp_path, 2)
+    (tmp_path / "hold").unlink()
+    signalled_job.build(tmp_path).run(bounded=True)
+    check_published(tmp_path, ROWS // signalled_job.ROWS_PER_EPOCH)
+
+
+@pytest.mark.spark
 def test_a_job_on_spark_is_exact_after_each_kind_of_signal(spark: SparkSession, tmp_path: Path) -> None:
     """One job: Ctrl-C in a terminal in the middle of an epoch, SIGTERM that takes the JVM along, a second Ctrl-C."""
     signalled_job.write_events(tmp_path, ROWS)
     hold, held = tmp_path / "hold", tmp_path / "held"
 
     hold.write_text("50")
-    program = Program(tmp_path, "spark")
+    program = job_program(tmp_path, "spark")
     program.until_held()
     program.send(INT, to_group=True)
     time.sleep(0.5)
@@ -167,7 +185,7 @@ def test_a_job_on_spark_is_exact_after_each_kind_of_signal(spark: SparkSession, 
 
     held.unlink()
     hold.write_text("90")
-    program = Program(tmp_path, "spark")
+    program = job_program(tmp_path, "spark")
     program.until_held()
     program.send(TERM, to_group=True)
     assert program.end() == 143
@@ -177,7 +195,7 @@ def test_a_job_on_spark_is_exact_after_each_kind_of_signal(spark: SparkSession, 
 
     held.unlink()
     hold.write_text("130")
-    program = Program(tmp_path, "spark")
+    program = job_program(tmp_path, "spark")
     program.until_held()
     program.send(INT)
     time.sleep(0.5)
@@ -196,9 +214,31 @@ def test_a_job_on_spark_is_exact_after_each_kind_of_signal(spark: SparkSession, 
 @pytest.mark.parametrize("number", [INT, TERM])
 def test_a_signal_while_spark_comes_up_ends_the_program_and_the_jvm(number: signal.Signals, tmp_path: Path) -> None:
     signalled_job.write_events(tmp_path, ROWS)
-    program = Program(tmp_path, "spark")
+    program = job_program(tmp_path, "spark")
     program.until_it_has_started_others()
     time.sleep(random.Random(number).random() * 4)
     program.send(number, to_group=number is INT)
     assert program.end() == 128 + number
     assert program.line == f"headwater: job counts ended before it was started ({number.name}); {GOES_ON}\n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", [INT, TERM])
+def test_the_demo_ends_with_the_job_that_it_runs(number: signal.Signals, tmp_path: Path) -> None:
+    as_in_terminals = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    demo = "runpy.run_module('headwater.demo', run_name='__main__')"
+    program = Program(tmp_path, "-c", as_in_terminals + demo, "--events", "1000")
+    program.until_it_has_started_others()
+    program.send(number, to_group=True)
+    assert program.end() == 128 + number
+    assert "Traceback" not in program.said
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.timeout(3600)
+def test_signals_at_a_hundred_random_moments_leave_exact_output(spark: SparkSession, tmp_path: Path) -> None:
+    ends = torment(tmp_path, moments=100, seed=7, tell=print)
+    assert ends.total() == 100
+    assert ends["local: stopped"] > 20
+    assert ends["spark: stopped"] > 10

@@ -97,7 +97,7 @@ class Foreground:
         for act in _last_acts:
             with suppress(Exception):  # the others are to be done too
                 act()
-        _say(_standing_at_once(self._name, self._job, self._received, goes_on=self._goes_on))
+        _say(_standing_at_once(self._name, self._job, self._received, goes_on=self._goes_on), begins_anew=True)
         with suppress(Exception):  # what is printed may go into a pipe that nobody reads
             sys.stdout.flush()
         os._exit(_code(self._received[-1]))
@@ -158,7 +158,9 @@ def _way_on(*, goes_on: bool) -> str:
     return "without a job_dir on Spark only its output is kept: run again, it begins from the start"
 
 
-def _say(line: str) -> None:
+def _say(line: str, *, begins_anew: bool = False) -> None:
+    """With `begins_anew` below what a terminal may show of the job's progress."""
     with suppress(Exception):  # the end of the program does not hang on somebody who reads
-        sys.stderr.write(f"headwater: {line}\n")
+        begin = "\n" if begins_anew and sys.stderr.isatty() else ""
+        sys.stderr.write(f"{begin}headwater: {line}\n")
         sys.stderr.flush()

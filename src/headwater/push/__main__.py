@@ -19,7 +19,7 @@ _TOKEN = "HEADWATER_PUSH_TOKEN"  # noqa: S105  the variable's name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until Ctrl-C; 2 when there is nothing to serve."""
+    """Serve until Ctrl-C or SIGTERM, and then answer who has asked; 2 when there is nothing to serve."""
     parser = argparse.ArgumentParser(prog="python -m headwater.push", description=__doc__)
     parser.add_argument("log", help="the folder of the event log")
     parser.add_argument(
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="beyond this machine only behind something that encrypts")
     parser.add_argument("--port", type=int, default=8080)
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         log = EventLog(given.log)
         for name, schema in given.create:
