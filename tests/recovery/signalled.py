@@ -64,6 +64,9 @@ class Program:
     def send(self, number: signal.Signals, *, to_group: bool = False) -> None:
         (os.killpg if to_group else os.kill)(self._process.pid, number)
 
+    def kill_jvm(self) -> None:
+        next(child for child in psutil.Process(self._process.pid).children() if "java" in child.name()).kill()
+
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 

@@ -167,31 +167,33 @@ def test_an_epoch_that_takes_too_long_is_given_up(
 
 @pytest.mark.spark
 def test_a_job_on_spark_is_exact_after_each_kind_of_signal(spark: SparkSession, tmp_path: Path) -> None:
-    """One job: Ctrl-C in a terminal in the middle of an epoch, SIGTERM that takes the JVM along, a second Ctrl-C."""
+    """One job: Ctrl-C and SIGTERM to all its processes in the middle of an epoch, a JVM that dies, a second Ctrl-C."""
     signalled_job.write_events(tmp_path, ROWS)
     hold, held = tmp_path / "hold", tmp_path / "held"
 
-    hold.write_text("50")
-    program = job_program(tmp_path, "spark")
-    program.until_held()
-    program.send(INT, to_group=True)
-    time.sleep(0.5)
-    hold.unlink()
-    assert program.end() == 130
-    said = STOPPED.fullmatch(program.line)
-    assert said is not None, program.said
-    assert said.groups() == ("2", "SIGINT", GOES_ON)
-    check_published(tmp_path, 3)
+    for number, last in ((INT, 2), (TERM, 4)):
+        hold.write_text(str(last * signalled_job.ROWS_PER_EPOCH + 10))
+        program = job_program(tmp_path, "spark")
+        program.until_held()
+        program.send(number, to_group=True)
+        time.sleep(0.5)
+        hold.unlink()
+        assert program.end() == 128 + number
+        said = STOPPED.fullmatch(program.said)
+        assert said is not None, program.said
+        assert said.groups() == (str(last), number.name, GOES_ON)
+        check_published(tmp_path, last + 1)
+        held.unlink()
 
-    held.unlink()
-    hold.write_text("90")
+    hold.write_text("110")
     program = job_program(tmp_path, "spark")
     program.until_held()
-    program.send(TERM, to_group=True)
+    program.send(TERM)
+    program.kill_jvm()
     assert program.end() == 143
     given_up = "the next one was given up: Spark was ended at the same time; everything up to it is published"
-    assert program.line == f"headwater: job counts stopped after epoch 3 (SIGTERM); {given_up}; {GOES_ON}\n"
-    check_published(tmp_path, 4)
+    assert program.line == f"headwater: job counts stopped after epoch 4 (SIGTERM); {given_up}; {GOES_ON}\n"
+    check_published(tmp_path, 5)
 
     held.unlink()
     hold.write_text("130")
@@ -203,7 +205,7 @@ def test_a_job_on_spark_is_exact_after_each_kind_of_signal(spark: SparkSession, 
     program.send(INT)
     assert program.end() == 130
     ended = "headwater: job counts ended at once after epoch 5 (SIGINT, SIGINT); what was under way is given up; "
-    assert program.line == f"{ended}{GOES_ON}\n"
+    assert program.said == f"{ended}{GOES_ON}\n"
 
     hold.unlink()
     signalled_job.build(tmp_path).run(bounded=True)
@@ -219,7 +221,7 @@ def test_a_signal_while_spark_comes_up_ends_the_program_and_the_jvm(number: sign
     time.sleep(random.Random(number).random() * 4)
     program.send(number, to_group=number is INT)
     assert program.end() == 128 + number
-    assert program.line == f"headwater: job counts ended before it was started ({number.name}); {GOES_ON}\n"
+    assert program.said == f"headwater: job counts ended before it was started ({number.name}); {GOES_ON}\n"
 
 
 @pytest.mark.spark

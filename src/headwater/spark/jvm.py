@@ -1,7 +1,8 @@
 """Spark's JVM: brought up beside the main thread, which so stays free for signals, and ended with a program that ends at once.
 
 PySpark's own handler of SIGINT cancels all that Spark runs. It is set when a context is made on the main thread, and only
-there.
+there. The JVM ignores SIGINT as PySpark starts it, and SIGTERM as it is started here: a signal that goes to all processes
+of a group is for the driver, which ends the epoch under way, and then the JVM by its own end.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -19,6 +21,7 @@ from pyspark import SparkConf, SparkContext
 from headwater.job.signals import before_sudden_end, end_if_asked
 
 _POLL_S = 0.05
+_BASH_ENV = "BASH_ENV"
 
 
 def spark_context(conf: SparkConf) -> SparkContext:
@@ -33,18 +36,32 @@ def spark_context(conf: SparkConf) -> SparkContext:
 
     jvm = _Jvm()
     before_sudden_end(jvm.kill)
-    threading.Thread(target=make, name="headwater-spark", daemon=True).start()
-    try:
-        while not wait([made], _POLL_S).done:
-            end_if_asked()
-    except SystemExit:
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the connection breaks, as it should
-        while not wait([made], _POLL_S).done:
-            jvm.kill()
-        raise
+    with _without_sigterm():
+        threading.Thread(target=make, name="headwater-spark", daemon=True).start()
+        try:
+            while not wait([made], _POLL_S).done:
+                end_if_asked()
+        except SystemExit:
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the connection breaks, as it should
+            while not wait([made], _POLL_S).done:
+                jvm.kill()
+            raise
     context = made.result()
     jvm.is_up()
     return context
+
+
+@contextmanager
+def _without_sigterm() -> Iterator[None]:
+    """Let a JVM that is started in here ignore SIGTERM; Spark starts it by a script of bash, which reads this file first."""
+    if _BASH_ENV in os.environ:  # somebody else's, who may need it
+        yield
+        return
+    os.environ[_BASH_ENV] = str(Path(__file__).with_name("heeds_no_sigterm.sh"))
+    try:
+        yield
+    finally:
+        os.environ.pop(_BASH_ENV, None)
 
 
 class _Jvm:
