@@ -49,9 +49,9 @@ def test_a_live_source_is_shown_until_there_are_rows_enough(capsys: pytest.Captu
 def test_a_live_source_without_rows_is_not_waited_for_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hw.EventLog(tmp_path).create_topic("orders", "n long", partitions=1).append([(1,)])
     orders = env().source(hw.connectors.log(tmp_path, "orders"), "n long")
-    orders.show(timeout="100 ms")
+    orders.show(timeout="2 s")
     orders.show(bounded=True)
-    assert shown(capsys) == ["n", "-", "1", "(stopped after 0.1 s)", "n", "-", "1"]
+    assert shown(capsys) == ["n", "-", "1", "(stopped after 2 s)", "n", "-", "1"]
 
 
 def test_an_error_of_the_job_is_raised() -> None:
