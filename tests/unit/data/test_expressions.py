@@ -46,8 +46,9 @@ def stream() -> Stream:
         ("n is null as missing", "missing boolean", [False, True, False]),
         ("s.a as a", "a int", [7, None, 8]),
         ("s.b", "b string", ["x", None, None]),
-        ("tags[0] as first", "first string", ["p", None, None]),
-        ("size(tags) as count", "count bigint", [2, None, 0]),
+        ("tags[1] as first", "first string", ["p", None, None]),
+        ("tags[5] as fifth", "fifth string", [None, None, None]),
+        ("size(tags) as count", "count int", [2, None, 0]),
         ("year(at) as y", "y bigint", [2024, None, 2024]),
         (
             "date_format(at, 'yyyy-MM-dd HH:mm') as minute",
@@ -60,10 +61,21 @@ def stream() -> Stream:
         ("s", "s struct<a:int,b:string>", [(7, "x"), None, (8, None)]),
         ("at", "at timestamp", [AT, None, AT]),
         ("d", "d decimal(10,2)", [Decimal("1.25"), None, Decimal("2.50")]),
-        (r"'it\'s' as quoted", "quoted string", ["it's"] * 3),
+        ("'it''s' as quoted", "quoted string", ["it's"] * 3),
+        (r"'a\n' as plain", "plain string", ["a\\n"] * 3),
+        ("n / 2 as half", "half bigint", [0, None, 1]),
+        ("cast(x as int) as cut", "cut int", [0, None, 2]),
+        ("d / 3 as third", "third decimal(21,13)", [Decimal("0.4166666666667"), None, Decimal("0.8333333333333")]),
+        (
+            "at + interval '1' day as later",
+            "later timestamp",
+            [AT + dt.timedelta(days=1), None, AT + dt.timedelta(days=1)],
+        ),
+        ("m['u'] as u", "u int", [1, None, None]),
+        ("cast(at as date) as day", "day date", [AT.date(), None, AT.date()]),
     ],
 )
-def test_select_speaks_the_dialect_of_spark(stream: Stream, expression: str, ddl: str, values: list[Any]) -> None:
+def test_select_means_what_flink_sql_means(stream: Stream, expression: str, ddl: str, values: list[Any]) -> None:
     selected = stream.select(expression)
     assert selected.schema.ddl() == ddl
     assert [row[0] for row in selected.collect()] == values
@@ -139,7 +151,23 @@ def test_what_is_not_one_scalar_expression_is_refused(stream: Stream, expression
 
 
 @pytest.mark.parametrize(
-    "expression", ["read_csv('/etc/passwd') as x", "getenv('HOME') as x", "nonsense(n) as x", "n +"]
+    "expression",
+    [
+        "read_csv('/etc/passwd') as x",
+        "getenv('HOME') as x",
+        "nonsense(n) as x",
+        "n +",
+        "main.lower(k) as x",
+        "list_transform(tags, x -> x) as x",
+        "tags[1:2] as x",
+        "n & 1 as x",
+        "{a: 1} as x",
+        "k collate nocase as x",
+        "n as x from other",
+        "distinct n as x",
+        '"n" as x',
+        "n, x",
+    ],
 )
 def test_what_cannot_be_computed_is_refused_when_the_graph_is_built(stream: Stream, expression: str) -> None:
     with pytest.raises(SchemaError, match="step 'select'"):
@@ -167,6 +195,118 @@ def test_where_takes_a_condition_only(stream: Stream, condition: str) -> None:
 def test_a_failure_over_rows_names_the_step(stream: Stream) -> None:
     with pytest.raises(UserCodeError, match="step 'select' failed"):
         stream.select("n + 9223372036854775807 as big").collect()
+    with pytest.raises(UserCodeError, match=r"step 'select' failed[^\n]*Division by zero"):
+        stream.select("n / (n - n) as none").collect()
+    with pytest.raises(UserCodeError, match=r"step 'select' failed[^\n]*cannot read a as int"):
+        stream.select("cast(k as int) as number").collect()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            "now()",
+            "current_timestamp",
+            "current_timestamp()",
+            "CURRENT_DATE",
+            "localtimestamp",
+            "unix_timestamp()",
+            "today()",
+        ),
+        *("rand()", "random()", "rand_integer(5)", "uuid()", "uuidv4()", "uuidv7()", "gen_random_uuid()"),
+    ],
+)
+def test_what_differs_on_a_replay_is_refused(stream: Stream, call: str) -> None:
+    with pytest.raises(SchemaError, match=r"so a replay would differ; use a column, or ctx.now"):
+        stream.select(f"{call} as x")
+    with pytest.raises(SchemaError, match="so a replay would differ"):
+        stream.where(f"n > 1 and coalesce({call}, {call}) is null")
+
+
+def test_a_column_may_have_the_name_of_what_is_refused() -> None:
+    stream = Environment("names", engine="local").from_rows([("a", 1)], "uuid string, current_date int")
+    assert stream.select("uuid", "current_date + 1 as next").collect() == [("a", 2)]
+
+
+def test_an_unknown_function_is_answered_with_the_nearest_names(stream: Stream) -> None:
+    with pytest.raises(SchemaError, match=r"there is no function LOWR in 'lowr\(k\) as x'; the nearest are LOWER"):
+        stream.select("lowr(k) as x")
+    with pytest.raises(SchemaError, match=r"there is no function main\.random"):
+        stream.select("main.random() as x")
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("lower(n) as x", r"LOWER in 'lower\(n\) as x' got \(bigint\); it takes \(string\) -> string"),
+        ("n + k as x", r"\+ in 'n \+ k as x' got \(bigint, string\)"),
+        ("not n as x", r"NOT in 'not n as x' got \(bigint\)"),
+        ("case when n then 1 end as x", "a condition of CASE is boolean; got bigint"),
+        ("cast(tags as int) as x", "there is no cast from array<string> to int"),
+        ("s.z as x", "the row has no field 'z'; its fields are a, b"),
+        ("n.z as x", "bigint has no field 'z'"),
+        ("tags[0] as x", "the index of an array starts at 1; got 0"),
+        ("regexp(k, '(?=a)') as x", "it looks ahead or behind"),
+        ("regexp_extract(k, '(a)\\1', 1) as x", "it refers back to a group"),
+        ("regexp(k, 'a*+') as x", "it has a possessive quantifier"),
+        ("date_format(at, 'yyyy-QQ') as x", "'QQ' is not supported"),
+        ("interval '1' day as x", "is of type interval day, which no column can hold"),
+        ("timestamp '2024-13-01 00:00:00' as x", "TIMESTAMP '2024-13-01 00:00:00' is no timestamp"),
+    ],
+)
+def test_wrong_arguments_are_told_with_what_is_taken(stream: Stream, expression: str, told: str) -> None:
+    with pytest.raises(SchemaError, match=f"step 'select': .*({told})"):
+        stream.select(expression)
+
+
+def test_a_star_may_leave_columns_out(stream: Stream) -> None:
+    for expression in ("* except (s, m)", "* EXCLUDE (s, M)"):
+        assert stream.select(expression).schema.names == ["k", "n", "x", "tags", "at", "d"]
+    with pytest.raises(SchemaError, match="no field 'z'"):
+        stream.select("* except (z)")
+    with pytest.raises(SchemaError, match="is not supported in an expression"):
+        stream.select("* replace (n + 1 as n)")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 2000 + "n" + ")" * 2000,
+        "- " * 2000 + "n",
+        "not " * 2000 + "true",
+        "coalesce(" * 500 + "n" + ", n)" * 500,
+        "case when true then " * 500 + "n" + " end" * 500,
+        " + ".join(["n"] * 5000),
+        "array[" * 500 + "1" + "]" * 500,
+        " || ".join(["k"] * 30_000),
+    ],
+)
+def test_what_is_nested_too_deeply_is_refused(stream: Stream, expression: str) -> None:
+    with pytest.raises(SchemaError, match=r"levels deep|is too long"):
+        stream.select(f"{expression} as x")
+
+
+def test_long_chains_of_conditions_are_computed(stream: Stream) -> None:
+    assert [row.k for row in stream.where(" or ".join(f"n = {i}" for i in range(3, 900))).collect()] == ["c"]
+    assert [row.k for row in stream.where(" and ".join(f"n <> {i}" for i in range(3, 900))).collect()] == ["a"]
+    assert stream.select(" + ".join(["n"] * 150) + " as sum").collect()[0] == (150,)
+
+
+def test_names_of_parameters_inside_of_forms_are_no_columns() -> None:
+    schema = "item array<int>, q decimal(5,2), text double, pair int"
+    stream = Environment("names", engine="local").from_rows([([1, 2], Decimal("1.00"), 1e9, 2)], schema)
+    selected = stream.select(
+        "array_remove(item, pair) as a",
+        "q / pair as b",
+        "cast(text as string) as c",
+        "cast(item as array<string>) as d",
+    )
+    assert selected.collect() == [([1], Decimal("0.5000000000000"), "1.0E9", ["1", "2"])]
+
+
+def test_columns_that_are_intervals_pass_through() -> None:
+    stream = Environment("intervals", engine="local").from_rows([(dt.timedelta(minutes=90), 1)], "i interval, n int")
+    assert stream.where("n > 0").select("i", "n").collect() == [(dt.timedelta(minutes=90), 1)]
 
 
 def test_a_process_can_be_started_from_another_thread(stream: Stream) -> None:

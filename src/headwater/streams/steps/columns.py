@@ -19,7 +19,7 @@ class ColumnSteps(Handle):
     """What can be done with the columns of a stream."""
 
     def select(self, *expressions: str) -> Step:
-        """Columns computed by SQL expressions in Spark's dialect, whole batches at a time.
+        """Columns computed by SQL expressions, whole batches at a time, which mean what they do in Flink SQL.
 
         >>> env = Environment("doc", engine="local")
         >>> env.from_rows([{"n": 1}, {"n": 2}], "n long").select("n", "n * 2 as twice").collect()

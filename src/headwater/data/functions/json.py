@@ -1,0 +1,7 @@
+"""JSON in strings."""
+
+from __future__ import annotations
+
+from headwater.data.functions.declared import Function
+
+JSON: tuple[Function, ...] = ()

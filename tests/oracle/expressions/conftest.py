@@ -1,0 +1,6 @@
+"""Makes the modules of this folder importable by name; they are scripts, not a package."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
