@@ -26,8 +26,8 @@ EARLY = "Times before 1970 have the right parts. In Flink those with a fraction 
 DATE_PARTS = "A DATE has 0 seconds and milliseconds. Flink gives what is left of the number of days."
 LENIENT = "A date that does not exist, such as 2024-02-30, or that is only a year, cannot be read. Flink moves or completes it."
 PATTERNS = (
-    "TO_DATE and UNIX_TIMESTAMP read a text that fits their pattern as a whole. Flink reads what fits at its start, and "
-    "gives nonsense for the rest."
+    "TO_DATE, UNIX_TIMESTAMP and CONVERT_TZ read a text that fits their pattern as a whole. Flink reads what fits at its "
+    "start, and gives nonsense for the rest."
 )
 WEEK = "INTERVAL '1' WEEK is seven days. In Flink it is an hour."
 CEIL_DAY = "CEIL of a DATE to DAY is that day. In Flink it is the next."
@@ -54,6 +54,8 @@ ROW_NAMES = "The fields of ROW(…) are called f0, f1, … A row is written with
 NESTED_TEXT = "Arrays, maps and rows are not cast to text, maps are not compared, and TRY_CAST does not take arrays."
 INTERVALS = "An interval is a literal, and no column."
 ONE_CHARACTER = "ARRAY_JOIN takes a literal between the items."
+JSON_NUMBERS = "A number that comes out of JSON is written without zeros at its end."
+JSON_PATHS = "Paths in JSON have names and indexes, and are literals; a value that is no string is no JSON."
 LEADING_ZERO = "A decimal literal .5 is read as 0.5 and has a digit more."
 
 EXPLAINED = (
@@ -67,7 +69,7 @@ EXPLAINED = (
         r"(CAST\([uvws] AS (DATE|TIMESTAMP)|TO_TIMESTAMP\(u).*:: row \d: .*\d\d\d\d-\d\d-\d\d.* in Flink, .*(error|null)",
         LENIENT,
     ),
-    Rule(r"times: (TO_DATE|UNIX_TIMESTAMP)\(.*(:: row|counts seconds)", PATTERNS),
+    Rule(r"times: (TO_DATE|UNIX_TIMESTAMP|CONVERT_TZ)\(.*(:: row|counts seconds)", PATTERNS),
     Rule(r"INTERVAL '1' WEEK :: row 0", WEEK),
     Rule(r"CEIL\(d TO DAY\)", CEIL_DAY),
     Rule(r"(FLOOR|CEIL|EXTRACT)\(.* :: refused by us: .* does not know the unit", UNITS),
@@ -83,13 +85,15 @@ EXPLAINED = (
     Rule(r"DATE_FORMAT\(.* :: refused by us", PATTERN_LETTERS),
     Rule(r"REGEXP_REPLACE\(.*matches nothing between", REGEX),
     Rule(r"FROM_BASE64|UNHEX", BASE64),
-    Rule(r"no function|LOCATE\(.*refused by us|OVERLAPS", NOT_THERE),
+    Rule(r"no function|SHA2\(.*refused by us|OVERLAPS", NOT_THERE),
     Rule(r"(STARTSWITH|ENDSWITH|MD5)\(z.*refused by us", BINARY),
     Rule(r"MAP\[.*Map keys", MAP_KEYS),
     Rule(r"ROW\(.*EXPR\$0|\(i, t\) :: refused by us", ROW_NAMES),
     Rule(r"no cast from (array|map|row)|m = m :: refused by us", NESTED_TEXT),
     Rule(r"INTERVAL .* :: refused by us", INTERVALS),
     Rule(r"ARRAY_JOIN\(s, t.*refused by us", ONE_CHARACTER),
+    Rule(r"JSON_(VALUE|QUERY)\(j, '\$(\.g)?'.*1\.50", JSON_NUMBERS),
+    Rule(r"JSON_\w+\((j|i), .* :: refused by us", JSON_PATHS),
     Rule(r"numbers: \.5 :: type", LEADING_ZERO),
 )
 

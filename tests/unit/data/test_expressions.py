@@ -73,6 +73,7 @@ def stream() -> Stream:
         ),
         ("m['u'] as u", "u int", [1, None, None]),
         ("cast(at as date) as day", "day date", [AT.date(), None, AT.date()]),
+        ("json_value('{\"a\": {\"b\": 5}}', '$.a.b' returning int) as b", "b int", [5, 5, 5]),
     ],
 )
 def test_select_means_what_flink_sql_means(stream: Stream, expression: str, ddl: str, values: list[Any]) -> None:
@@ -167,6 +168,17 @@ def test_what_is_not_one_scalar_expression_is_refused(stream: Stream, expression
         "distinct n as x",
         '"n" as x',
         "n, x",
+        "trim(k",
+        "cast(n as int",
+        "1e as x",
+        "x'4''1' as x",
+        "x'123' as x",
+        "null as x",
+        "cast(d as decimal(5, n)) as x",
+        "at + interval 'one' day as x",
+        "regexp(k, 'a)') as x",
+        "json_exists(k, '$.a' returning) as x",
+        "json_value(k, '$..a') as x",
     ],
 )
 def test_what_cannot_be_computed_is_refused_when_the_graph_is_built(stream: Stream, expression: str) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from headwater.data.expressions.errors import ExpressionError
-from headwater.data.expressions.literals import date_literal, interval_literal, number, text, timestamp_literal
+from headwater.data.expressions.literals import binary, date_literal, interval_literal, number, text, timestamp_literal
 from headwater.data.expressions.written_types import WrittenType, written_type
 from headwater.data.functions import AGGREGATES, CHANGING, function_named, nearest
 from headwater.data.functions.casts import cast
@@ -20,7 +20,7 @@ from headwater.data.functions.conditions import case
 from headwater.data.functions.parts import element, field_of
 from headwater.data.functions.refusals import Refused
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import BINARY, BOOLEAN, NULL, Type, quoted, type_of
+from headwater.data.functions.types import BOOLEAN, NULL, Type, quoted, type_of
 from headwater.data.schema import Schema
 from headwater.errors import SchemaError
 
@@ -294,7 +294,7 @@ _SHAPES: Final[dict[type[exp.Expr], Callable[[Binder, exp.Expr], Term]]] = {
     exp.Literal: lambda _, t: text(t.name) if t.is_string else number(t.name),
     exp.Boolean: lambda _, t: Term(BOOLEAN, "true" if t.this else "false", bool(t.this), is_literal=True),
     exp.Null: lambda *_: Term(NULL, "NULL", None, is_literal=True),
-    exp.HexString: lambda _, t: Term(BINARY, f"from_hex('{t.name}')", is_literal=True),
+    exp.HexString: lambda _, t: binary(t.name),
     exp.And: Binder._connected,
     exp.Or: Binder._connected,
     exp.Column: Binder._column,

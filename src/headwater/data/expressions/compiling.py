@@ -63,7 +63,7 @@ def _columns(text: str, schema: Schema, binder: Binder, step: str) -> Iterator[_
     if not isinstance(tree, exp.Alias | exp.Column | exp.Dot):
         raise ExpressionError.unnamed_expression(step, text)
     dtype = term.type.arrow
-    if dtype is None:
+    if dtype is None or pa.types.is_null(dtype):
         raise ExpressionError.no_such_column(step, text, str(term.type))
     yield tree.alias_or_name, term.sql, dtype
 

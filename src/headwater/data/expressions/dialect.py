@@ -65,7 +65,10 @@ class _FlinkParser(parser.Parser):
         clauses: list[exp.Expr] = []
         while not self._is_at(")"):
             if self._match_text_seq("RETURNING"):
-                clauses.append(_clause("RETURNING", self._parse_types()))
+                returned = self._parse_types()
+                if returned is None:
+                    self.raise_error("Expected a type after RETURNING")
+                clauses.append(_clause("RETURNING", returned))
                 continue
             value: exp.Expr | None = None
             if self._match_text_seq("DEFAULT"):
@@ -127,12 +130,15 @@ def parse(text: str, step: str) -> exp.Expr:
 
 
 def _check_size(read: list[Token], text: str, step: str) -> None:
-    depth = prefixes = 0
+    depth = prefixes = open_ones = 0
     for token in read:
         prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        open_ones += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth + prefixes > MOST_NESTED:
             raise ExpressionError.too_deep(step, text, MOST_NESTED)
+    if open_ones:  # sqlglot does not mind where TRIM, CAST and others end
+        raise ExpressionError.unreadable_expression(step, text, "parentheses do not match")
     if len(read) > MOST_TOKENS:
         raise ExpressionError.too_long(step, len(read), MOST_TOKENS)
 

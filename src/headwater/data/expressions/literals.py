@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from decimal import Decimal
 from typing import Final
 
 from headwater.data.functions.refusals import Refused
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import BIGINT, DATE, DAYS, DOUBLE, INT, MONTHS, STRING, Type, decimal, text_of
+from headwater.data.functions.types import (
+    BIGINT,
+    BINARY,
+    DATE,
+    DAYS,
+    DOUBLE,
+    INT,
+    MONTHS,
+    STRING,
+    Type,
+    decimal,
+    text_of,
+)
 
 _MICROSECONDS: Final = {
     "DAY": 86_400_000_000,
@@ -18,6 +31,7 @@ _MICROSECONDS: Final = {
     "SECOND": 1_000_000,
 }
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.(\d{1,6}))?)?)?")
+_NUMBER: Final = re.compile(r"-?\d+(\.\d*)?([eE][+-]?\d+)?")
 _LEAST_BIGINT: Final = -(1 << 63)
 
 
@@ -28,7 +42,11 @@ def text(value: str) -> Term:
 
 def number(written: str) -> Term:
     """An integer is INT, or BIGINT if it needs to be; with a point it is a decimal, with an exponent a double."""
+    if _NUMBER.fullmatch(written) is None:
+        raise Refused(f"{written} is no number")
     if "e" in written.lower():
+        if math.isinf(float(written)):
+            raise Refused(f"the number {written} is too large for a double")
         return Term(DOUBLE, f"CAST('{written}' AS DOUBLE)", float(written), is_literal=True)
     if "." not in written:
         value = int(written)
@@ -43,6 +61,13 @@ def number(written: str) -> Term:
         raise Refused(f"the number {written} has more than 38 digits")
     found = decimal(precision, scale)
     return Term(found, f"CAST('{exact:f}' AS {found.duckdb})", exact, is_literal=True)
+
+
+def binary(written: str) -> Term:
+    """`x'41ff'`."""
+    if re.fullmatch(r"([0-9A-Fa-f]{2})*", written) is None:
+        raise Refused(f"x'{written}' is not in hexadecimal digits, two for a byte")
+    return Term(BINARY, f"from_hex('{written}')", is_literal=True)
 
 
 def date_literal(written: str) -> Term:
@@ -75,7 +100,7 @@ def interval_literal(written: str, first: str, last: str | None) -> Term:
         if first in ("YEAR", "MONTH", "QUARTER"):
             return _months(sign, body, first, last)
         micros = _micros(body, [*_MICROSECONDS], first, last)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, ArithmeticError):
         units = first if last is None else f"{first} TO {last}"
         raise Refused(f"INTERVAL '{written}' {units} cannot be read; write INTERVAL '1' DAY") from None
     return Term(DAYS, f"INTERVAL '{sign * micros} microseconds'", sign * micros, is_literal=True)

@@ -81,4 +81,7 @@ def written_type(tree: exp.DataType) -> WrittenType:
 
 
 def _numbers(tree: exp.DataType) -> list[int]:
-    return [int(part.name) for part in tree.expressions if isinstance(part, exp.DataTypeParam)]
+    numbers = [part.name for part in tree.expressions if isinstance(part, exp.DataTypeParam)]
+    if not all(number.isdecimal() for number in numbers):
+        raise Refused(f"type {tree.sql()} cannot be read: what is in parentheses are numbers")
+    return [int(number) for number in numbers]

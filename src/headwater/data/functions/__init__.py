@@ -16,6 +16,7 @@ from headwater.data.functions.json import JSON
 from headwater.data.functions.maps import MAPS
 from headwater.data.functions.numbers import NUMBERS
 from headwater.data.functions.operators import OPERATORS
+from headwater.data.functions.regexes import REGEXES
 from headwater.data.functions.strings import STRINGS
 from headwater.data.functions.times import TIMES
 
@@ -24,6 +25,7 @@ FAMILIES: dict[str, tuple[Function, ...]] = {
     "Conditions": CONDITIONS,
     "Numbers": NUMBERS,
     "Strings": STRINGS,
+    "Regular expressions": REGEXES,
     "Hashes and encodings": HASHES,
     "Times": TIMES,
     "Arrays": ARRAYS,

@@ -11,6 +11,31 @@ def _concatenated(call: Call) -> str:
     return f"CASE WHEN {nulls} THEN NULL ELSE list_concat({', '.join(call.texts)}) END"
 
 
+def _distinct(sql: str) -> str:
+    """The items that are the first of their kind, in order."""
+    before = "lambda __other: __other IS NOT DISTINCT FROM __item"
+    return f"list_filter({sql}, lambda __item, __place: len(list_filter({sql}[:__place - 1], {before})) = 0)"
+
+
+def _found_in(call: Call, times: str) -> str:
+    """The items of the first array that are so often in the second."""
+    same = "lambda __same: __same IS NOT DISTINCT FROM __one"
+    found = f"list_filter({call[0]}, lambda __one: len(list_filter({call[1]}, {same})) {times})"
+    return f"(CASE WHEN {call[1]} IS NOT NULL THEN {found} END)"
+
+
+def _sliced(call: Call) -> str:
+    end = call[2] if len(call) == 3 else f"len({call[0]})"
+    return f"list_slice({call[0]}, {call[1]}, {end})"
+
+
+def _sorted(call: Call) -> str:
+    is_rising = call.terms[1].literal is not False if len(call) > 1 else True
+    nulls_first = call.terms[2].literal is True if len(call) > 2 else is_rising
+    nulls = "FIRST" if nulls_first else "LAST"
+    return f"list_sort({call[0]}, '{'ASC' if is_rising else 'DESC'}', 'NULLS {nulls}')"
+
+
 ARRAYS = (
     function("ARRAY", "(T...) -> array<T>", "[{all}]", "An array of values.", written="ARRAY[a, b]"),
     function(
@@ -37,8 +62,7 @@ ARRAYS = (
     function(
         "ARRAY_DISTINCT",
         "(array<T>) -> array<T>",
-        "list_filter({0}, lambda __item, __place: len(list_filter({0}[:__place - 1], lambda __other: "
-        "__other IS NOT DISTINCT FROM __item)) = 0)",
+        lambda call: _distinct(call[0]),
         "Without items that came before; NULL is an item.",
     ),
     function("ARRAY_REVERSE", "(array<T>) -> array<T>", "list_reverse({0})", "The items from the last to the first."),
@@ -83,5 +107,39 @@ ARRAYS = (
         "(array<T>) -> T",
         "CASE WHEN len({0}) > 1 THEN error('ELEMENT takes an array of one item') ELSE list_extract({0}, 1) END",
         "The only item; NULL if there is none.",
+    ),
+    function(
+        "ARRAY_SLICE",
+        "(array<T>, int, int?) -> array<T>",
+        _sliced,
+        "The items from one place to another; negative places count from the end.",
+    ),
+    function(
+        "ARRAY_SORT",
+        "(array<O>, literal boolean?, literal boolean?) -> array<O>",
+        _sorted,
+        "The items in order: ascending unless the second is FALSE, NULLs first if ascending or the third is TRUE.",
+        spark="`sort_array` there; `array_sort` puts NULLs last.",
+    ),
+    function(
+        "ARRAY_UNION",
+        "(array<T>, array<T>) -> array<T>",
+        lambda call: (
+            f"CASE WHEN {call[0]} IS NOT NULL AND {call[1]} IS NOT NULL THEN "
+            f"{_distinct(f'list_concat({call[0]}, {call[1]})')} END"
+        ),
+        "The items of both, each once.",
+    ),
+    function(
+        "ARRAY_EXCEPT",
+        "(array<T>, array<T>) -> array<T>",
+        lambda call: _distinct(_found_in(call, "= 0")),
+        "The items of the first that the second does not have, each once.",
+    ),
+    function(
+        "ARRAY_INTERSECT",
+        "(array<T>, array<T>) -> array<T>",
+        lambda call: _distinct(_found_in(call, "> 0")),
+        "The items of the first that the second has too, each once.",
     ),
 )

@@ -22,10 +22,22 @@ def _decoded(call: Call) -> str:
     return f"decode({call[0]})"
 
 
+def _sha2(call: Call) -> str:
+    if call.terms[1].literal != 256:
+        raise Refused(f"SHA2 has 256 bits here; got {call.terms[1].literal}")
+    return f"sha256({call[0]})"
+
+
 HASHES = (
     function("MD5", "(string) -> string", "md5({0})", "The MD5 hash in hexadecimal."),
     function("SHA1", "(string) -> string", "sha1({0})", "The SHA-1 hash in hexadecimal."),
     function("SHA256", "(string) -> string", "sha256({0})", "The SHA-256 hash in hexadecimal."),
+    function(
+        "SHA2",
+        "(string, literal int) -> string",
+        _sha2,
+        "The SHA-256 hash in hexadecimal, if the second is 256; there is no other.",
+    ),
     function("ENCODE", "(string, literal string) -> binary", _encoded, "The bytes of a string in a charset."),
     function("DECODE", "(binary, literal string) -> string", _decoded, "The string of bytes in a charset."),
     function(

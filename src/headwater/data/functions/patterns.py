@@ -24,7 +24,7 @@ _NOT_RE2: Final = (
     (r"\$(?!$|\)|\|)", "has a $ in the middle"),
 )
 """What Java's regular expressions have and RE2 has not, or has with another meaning."""
-_POSIX_CLASS: Final = re.compile(r"\[\[:\w+:\]\]")
+_CLASS: Final = re.compile(r"\[\[:\w+:\]\]|\\[pP](\{\w+\}|\w)")
 _POSIX: Final = {
     name: f"[[:{name.lower()}:]]" for name in ("Alpha", "Digit", "Upper", "Lower", "Punct", "Alnum", "Space")
 }
@@ -38,7 +38,9 @@ def java_regex(term: Term, function: str) -> str:
             raise Refused(f"{function} cannot take the pattern {pattern!r}: it {why}")
     for name, posix in _POSIX.items():
         pattern = pattern.replace(f"\\p{{{name}}}", posix)
-    return pattern.replace("(?<", "(?P<")
+    pattern = pattern.replace("(?<", "(?P<")
+    can_be_empty(pattern)  # that it can be read at all
+    return pattern
 
 
 def _without_escaped_backslashes(pattern: str) -> str:
@@ -47,7 +49,10 @@ def _without_escaped_backslashes(pattern: str) -> str:
 
 def can_be_empty(pattern: str) -> bool:
     """Whether a regular expression matches a text of no characters."""
-    return re.fullmatch(_POSIX_CLASS.sub("[a-z]", pattern), "") is not None
+    try:
+        return re.fullmatch(_CLASS.sub("[a-z]", pattern), "") is not None
+    except re.error as error:
+        raise Refused(f"the pattern {pattern!r} cannot be read: {error}") from None
 
 
 def groups_of(pattern: str) -> list[str]:

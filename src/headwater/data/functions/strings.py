@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from headwater.data.functions.declared import function
-from headwater.data.functions.patterns import can_be_empty, groups_of, java_regex
-from headwater.data.functions.refusals import Refused
 from headwater.data.functions.terms import Call
-from headwater.data.functions.types import text_of
 
 
 def _substring(call: Call) -> str:
@@ -38,36 +34,6 @@ def _padded(name: str) -> Callable[[Call], str]:
     return made
 
 
-def _regexp_replace(call: Call) -> str:
-    pattern = java_regex(call.terms[1], "REGEXP_REPLACE")
-    if pattern not in ("", "^", "$") and can_be_empty(pattern):
-        raise Refused(f"REGEXP_REPLACE cannot take the pattern {pattern!r}: it matches nothing between characters")
-    return f"regexp_replace({call[0]}, {text_of(pattern)}, replace({call[2]}, '\\', '\\\\'), 'g')"
-
-
-def _regexp_extract(call: Call) -> str:
-    """A group that took no part in a match is NULL. DuckDB gives '' for it, as for one that matched nothing."""
-    pattern = java_regex(call.terms[1], "REGEXP_EXTRACT")
-    group = call.terms[2].literal if len(call) == 3 else 0
-    assert isinstance(group, int)
-    groups = groups_of(pattern)
-    if not 0 <= group <= len(groups):
-        return "CAST(NULL AS VARCHAR)"
-    found = f"regexp_extract({call[0]}, {text_of(pattern)}, {group})"
-    if group > 0 and not can_be_empty(groups[group - 1]):
-        return f"nullif({found}, '')"
-    if group > 0 and re.search(r"[|]|\)[?*{]", pattern):
-        raise Refused(f"REGEXP_EXTRACT cannot tell in {pattern!r} whether group {group} is empty or took no part")
-    return f"CASE WHEN regexp_matches({call[0]}, {text_of(pattern)}) THEN {found} END"
-
-
-def _regexp(call: Call) -> str:
-    """An empty pattern matches nothing in Flink."""
-    if call.terms[1].text == "":
-        return f"CASE WHEN {call[0]} IS NOT NULL THEN false END"
-    return f"regexp_matches({call[0]}, {text_of(java_regex(call.terms[1], 'REGEXP'))})"
-
-
 def _replaced(call: Call) -> str:
     """An empty string is found around every character."""
     text, search, other = call.texts
@@ -92,6 +58,12 @@ def _overlaid(call: Call) -> str:
         f"CASE WHEN {start} <= 0 OR {start} > length({text}) THEN {text} "
         f"ELSE left({text}, {start} - 1) || {other} || CASE WHEN {count} > 0 THEN {text}[{start} + {count}:] ELSE '' END END"
     )
+
+
+def _located(call: Call) -> str:
+    search, text, start = call.texts
+    found = f"strpos({text}[greatest({start}, 1):], {search})"
+    return f"CAST(CASE WHEN {found} = 0 THEN 0 ELSE {found} + greatest({start}, 1) - 1 END AS INTEGER)"
 
 
 STRINGS = (
@@ -181,6 +153,7 @@ STRINGS = (
         "(string, string) -> int",
         "CAST(strpos({1}, {0}) AS INTEGER)",
         "Where the first string is in the second, from a position on; 0 if nowhere.",
+        ("(string, string, int) -> int", _located),
     ),
     function(
         "INSTR",
@@ -239,25 +212,6 @@ STRINGS = (
         "The part at a place, counted from 0, between separators.",
     ),
     function(
-        "REGEXP",
-        "(string, literal string) -> boolean",
-        _regexp,
-        "Whether a regular expression of Java matches somewhere.",
-        also=("SIMILAR",),
-    ),
-    function(
-        "REGEXP_REPLACE",
-        "(string, literal string, string) -> string",
-        _regexp_replace,
-        "Each match of a regular expression of Java's replaced by a text.",
-    ),
-    function(
-        "REGEXP_EXTRACT",
-        "(string, literal string, literal int?) -> string",
-        _regexp_extract,
-        "The first match, or a group of it; NULL if there is none.",
-    ),
-    function(
         "STARTSWITH",
         "(string, string) -> boolean",
         "starts_with({0}, {1})",
@@ -268,5 +222,23 @@ STRINGS = (
         "(string, string) -> boolean",
         "ends_with({0}, {1})",
         "Whether the first string ends with the second.",
+    ),
+    function(
+        "IS_ALPHA",
+        "(string) -> boolean",
+        r"coalesce(regexp_full_match({0}, '\pL+'), false)",
+        "Whether it is letters only; false for NULL.",
+    ),
+    function(
+        "IS_DIGIT",
+        "(string) -> boolean",
+        "coalesce(regexp_full_match({0}, '[0-9]+'), false)",
+        "Whether it is digits only; false for NULL.",
+    ),
+    function(
+        "ELT",
+        "(int, string...) -> string",
+        lambda call: f"CASE WHEN {call[0]} > 0 THEN list_extract([{', '.join(call.texts[1:])}], {call[0]}) END",
+        "The string at a place among those that follow; NULL if there is none.",
     ),
 )

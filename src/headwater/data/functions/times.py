@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Sequence
 from typing import Final
 
@@ -206,6 +207,16 @@ def _truncated(call: Call) -> str:
     return f"CAST(date_trunc('{unit.lower()}', {call[1]}) AS {call.type.duckdb})"
 
 
+def _converted_zone(call: Call) -> str:
+    for term in call.terms[1:]:
+        try:
+            zoneinfo.ZoneInfo(term.text)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+            raise Refused(f"CONVERT_TZ knows no time zone {term.text!r}") from None
+    read = _read("CONVERT_TZ", call.terms[0], "yyyy-M-d H:m:s")
+    return f"strftime(timezone({call[2]}, timezone({call[1]}, {read})), '%Y-%m-%d %H:%M:%S')"
+
+
 TIMES = (
     function(
         "EXTRACT",
@@ -299,5 +310,11 @@ TIMES = (
         "(string, literal string?) -> bigint",
         _unix_timestamp,
         "The seconds since the beginning of 1970 of the time in a text.",
+    ),
+    function(
+        "CONVERT_TZ",
+        "(string, literal string, literal string) -> string",
+        _converted_zone,
+        "The time in a text, `yyyy-MM-dd HH:mm:ss`, of one time zone as it is in another; NULL if it cannot be read.",
     ),
 )
