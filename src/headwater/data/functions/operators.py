@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headwater.data.functions.casts import in_utc, of_utc
 from headwater.data.functions.declared import Form, Function, Gives, function
 from headwater.data.functions.patterns import like, similar_to
 from headwater.data.functions.terms import Call, Term, let
@@ -104,7 +105,11 @@ def _moved(sign: str) -> tuple[Form, ...]:
     return (
         Form("(date, interval day) -> date", lambda call: f"({call[0]} {sign} {_days(call.terms[1])})"),
         Form("(date, interval month) -> date", f"CAST({{0}} {sign} {{1}} AS DATE)"),
-        Form("(timestamps, interval) -> timestamp", f"({{0}} {sign} {{1}})", lambda terms: terms[0].type),
+        Form(
+            "(timestamps, interval) -> timestamp",
+            lambda call: of_utc(f"({in_utc(call[0], call.type)} {sign} {call[1]})", call.type),
+            lambda terms: terms[0].type,
+        ),
     )
 
 
@@ -126,7 +131,11 @@ OPERATORS = (
         (
             *_decimals(_added("+"), _sum_type),
             *_moved("+"),
-            Form("(interval, timestamps) -> timestamp", "({1} + {0})", lambda terms: terms[1].type),
+            Form(
+                "(interval, timestamps) -> timestamp",
+                lambda call: of_utc(f"({in_utc(call[1], call.type)} + {call[0]})", call.type),
+                lambda terms: terms[1].type,
+            ),
             Form("(interval day, date) -> date", lambda call: f"({call[1]} + {_days(call.terms[0])})"),
             Form("(interval month, date) -> date", "CAST({1} + {0} AS DATE)"),
             _numbers("+"),

@@ -6,7 +6,7 @@ import zoneinfo
 from collections.abc import Sequence
 from typing import Final
 
-from headwater.data.functions.casts import cut
+from headwater.data.functions.casts import cut, in_utc, of_utc
 from headwater.data.functions.declared import Function, function
 from headwater.data.functions.refusals import Refused
 from headwater.data.functions.terms import Call, Term, let
@@ -63,17 +63,18 @@ def _extract(call: Call) -> str:
 
 def part(unit: str, term: Term) -> str:
     """A part of a time as a BIGINT."""
+    sql = in_utc(term.sql, term.type)
     if term.type.kind == "date" and unit == "MICROSECOND":
         raise Refused("a date has no microseconds")
     if term.type.kind == "date" and unit in _OF_A_DAY:
         return f"CASE WHEN {term.sql} IS NOT NULL THEN CAST(0 AS BIGINT) END"
     if unit == "DOW":
-        return f"(date_part('dow', {term.sql}) + 1)"
+        return f"(date_part('dow', {sql}) + 1)"
     if unit == "EPOCH":
-        return f"CAST(floor(epoch({term.sql})) AS BIGINT)"
+        return f"CAST(floor(epoch({sql})) AS BIGINT)"
     if unit in ("MILLISECOND", "MICROSECOND"):
-        return f"(date_part('{unit.lower()}', {term.sql}) % {1000 if unit == 'MILLISECOND' else 1000000})"
-    return f"date_part('{_PARTS[unit]}', {term.sql})"
+        return f"(date_part('{unit.lower()}', {sql}) % {1000 if unit == 'MILLISECOND' else 1000000})"
+    return f"date_part('{_PARTS[unit]}', {sql})"
 
 
 def _part(name: str, unit: str, meaning: str, **others: object) -> Function:
@@ -86,10 +87,11 @@ def _floored(call: Call) -> str:
 
 def floored(term: Term, unit: str) -> str:
     """The begin of the unit that a time is in; weeks begin on Sunday."""
+    sql = in_utc(term.sql, term.type)
+    made = f"date_trunc('{unit.lower()}', {sql})"
     if unit == "WEEK":
-        sunday = f"date_trunc('day', {term.sql}) - to_days(CAST(date_part('dow', {term.sql}) AS INTEGER))"
-        return f"CAST({sunday} AS {term.type.duckdb})"
-    return f"CAST(date_trunc('{unit.lower()}', {term.sql}) AS {term.type.duckdb})"
+        made = f"date_trunc('day', {sql}) - to_days(CAST(date_part('dow', {sql}) AS INTEGER))"
+    return f"CAST({made} AS DATE)" if term.type.kind == "date" else of_utc(made, term.type)
 
 
 def _ceiled(call: Call) -> str:
@@ -152,7 +154,7 @@ def _between(call: Call) -> str:
 
 def _formatted(call: Call) -> str:
     pattern = time_pattern(call.terms[1].text, "DATE_FORMAT")
-    return f"strftime({call[0]}, {text_of(pattern.duckdb)})"
+    return f"strftime({in_utc(call[0], call.terms[0].type)}, {text_of(pattern.duckdb)})"
 
 
 def _read(name: str, term: Term, pattern: str) -> str:
@@ -198,13 +200,14 @@ def _to_timestamp_ltz(call: Call) -> str:
     if precision not in (0, 3):
         raise Refused("TO_TIMESTAMP_LTZ takes 0 (seconds) or 3 (milliseconds) as its precision")
     unit = 1000 if precision else 1
-    made = f"CAST(make_timestamp({call[0]} * {1_000_000 // unit}) AS TIMESTAMPTZ)"
+    made = f"make_timestamptz({call[0]} * {1_000_000 // unit})"
     return f"CASE WHEN {call[0]} BETWEEN {_FIRST_SECOND * unit} AND {_LAST_SECOND * unit + unit - 1} THEN {made} END"
 
 
 def _truncated(call: Call) -> str:
     unit = _unit(call.terms[0], "DATE_TRUNC", _FLOORS)
-    return f"CAST(date_trunc('{unit.lower()}', {call[1]}) AS {call.type.duckdb})"
+    made = f"date_trunc('{unit.lower()}', {in_utc(call[1], call.type)})"
+    return f"CAST({made} AS DATE)" if call.type.kind == "date" else of_utc(made, call.type)
 
 
 def _converted_zone(call: Call) -> str:
