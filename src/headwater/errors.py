@@ -201,7 +201,7 @@ class RowError(HeadwaterError, ValueError):
     def no_event_time(cls, step: str) -> RowError:
         return cls(
             f"step {step!r} works in event time, and a row has none; give the source watermarks, "
-            "or use hw.processing_time(...)"
+            "call .assign_watermarks(...) on the stream, or use hw.processing_time(...)"
         )
 
     @classmethod
