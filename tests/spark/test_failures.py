@@ -296,13 +296,33 @@ def test_only_what_may_pass_is_tried_again(
     assert (tmp_path / "calls").read_text().count("called") == calls
 
 
-def test_error_of_sparks_is_short(tmp_path: Path) -> None:
-    said = "\n".join(
-        ["[STREAM_FAILED] Query [id = 1] terminated with exception: no luck", "\tat a.b", "Caused by: x: y"]
-    )
-    told = str(unwrap("sums", StreamingQueryException(said), tmp_path))
-    assert told.splitlines()[0] == "job 'sums' stopped: no luck; x: y"
-    assert "\tat" not in told
+LOST = "Job aborted due to stage failure: Task 1 failed 3 times, most recent failure: Lost task 1.2 in stage 5.0 (TID 14): "
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: no luck\n\tat a.b\nCaused by: c.d.AnError: y",
+            "no luck; AnError: y",
+        ),
+        (
+            f"{LOST}org.apache.spark.SparkException: Python worker exited\n\tat a.b\nCaused by: java.io.EOFException",
+            "SparkException: Python worker exited; EOFException",
+        ),
+        (
+            f'{LOST}PythonException: Traceback (most recent call last):\n  File "a.py", line 1\n    x\nOSError: no\n\n\tat a.b',
+            "OSError: no",
+        ),
+        (
+            "An error occurred while calling o1.collect.\n: java.lang.OutOfMemoryError: Java heap space\n\tat a.b",
+            "OutOfMemoryError: Java heap space",
+        ),
+    ],
+)
+def test_error_of_sparks_is_short(said: str, told: str, tmp_path: Path) -> None:
+    first, *_ = str(unwrap("sums", StreamingQueryException(said), tmp_path)).splitlines()
+    assert first == f"job 'sums' stopped: {told}"
 
 
 def test_full_disk_is_named(tmp_path: Path) -> None:

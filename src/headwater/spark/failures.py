@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pyspark.errors import PySparkException
-
 from headwater.errors import HeadwaterError, JobError, UserCodeError
 from headwater.job.checkpoints.listing import damage_of_newest
 from headwater.spark.errors import DiskFull
@@ -39,8 +37,14 @@ _UNREADABLE = (
     "not exist",
 )
 """What Spark's errors have in common when a file of a checkpoint is not what it should be; they seldom name it."""
-_WRAPPING = re.compile(r"^(\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: )?(Job aborted [^:]*: )?")
-"""How Spark's errors begin when another error is meant."""
+_WRAPPING = re.compile(
+    r"^(An error occurred while calling \S+\n: )?(\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: )?"
+)
+"""How errors of Spark's, and of the way to it, begin when another error is meant."""
+_LOST = re.compile(r"most recent failure: Lost task [^:]*: (.+)")
+"""What a task has failed with."""
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)")
+"""What Java puts before the names of errors."""
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 """Java ends with the first of a chain of errors; it tells the most."""
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
@@ -130,10 +134,11 @@ def reason_in(error: Exception) -> str:
     """What one of Spark's errors says first, and what it says was the cause, without stacks."""
     said = str(error)
     first, *_ = _WRAPPING.sub("", said).splitlines() or [""]
-    if not isinstance(error, PySparkException):
+    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
         first = f"{type(error).__name__}: {first}"
-    causes = (_RAISED.findall(said) or _CAUSE.findall(said))[-1:]
-    return "; ".join([first, *(cause for cause in causes if cause not in first)])
+    first, *_ = [*_RAISED.findall(said)[-1:], *_LOST.findall(said)[-1:], first]
+    causes = [cause for cause in _CAUSE.findall(said)[-1:] if cause not in first]
+    return _PACKAGE.sub("", "; ".join([first, *causes]))
 
 
 def _digest(written: bytes) -> str:
