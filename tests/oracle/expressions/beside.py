@@ -148,18 +148,19 @@ def same(flink: Any, ours: Any, *, is_float: bool = False, is_map: bool = False)
     return flink == ours and type(flink) is type(ours)
 
 
-def difference(flink: dict[str, Any], ours: dict[str, Any]) -> str | None:
-    """In a few words how a result differs from Flink's; None if it does not."""
+def differences(flink: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """In a few words each, how a result differs from Flink's: as a whole, or in the rows that differ."""
     if "refused" in flink or "refused" in ours:
         if "refused" in flink and "refused" in ours:
-            return None
-        return f"refused by {'Flink' if 'refused' in flink else 'us'}: {flink.get('refused') or ours.get('refused')}"
+            return []
+        return [f"refused by {'Flink' if 'refused' in flink else 'us'}: {flink.get('refused') or ours.get('refused')}"]
     if plain_type(flink["type"]) != ours["type"]:
-        return f"type {flink['type']} in Flink, {ours['type']} here"
+        return [f"type {flink['type']} in Flink, {ours['type']} here"]
+    kinds = {"is_float": ours["type"] == "float", "is_map": ours["type"].startswith("map<")}
+    found = []
     for at, (one, other) in enumerate(zip(flink["values"], ours["values"], strict=True)):
         if ("error" in one) != ("error" in other):
-            return f"row {at}: {json.dumps(one)} in Flink, {json.dumps(other)} here"
-        kinds = {"is_float": ours["type"] == "float", "is_map": ours["type"].startswith("map<")}
-        if "value" in one and not same(one["value"], other["value"], **kinds):
-            return f"row {at}: {json.dumps(one['value'])} in Flink, {json.dumps(other['value'])} here"
-    return None
+            found.append(f"row {at}: {json.dumps(one)} in Flink, {json.dumps(other)} here")
+        elif "value" in one and not same(one["value"], other["value"], **kinds):
+            found.append(f"row {at}: {json.dumps(one['value'])} in Flink, {json.dumps(other['value'])} here")
+    return found

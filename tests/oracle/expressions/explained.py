@@ -29,6 +29,7 @@ PATTERNS = (
     "TO_DATE, UNIX_TIMESTAMP and CONVERT_TZ read a text that fits their pattern as a whole. Flink reads what fits at its "
     "start, and gives nonsense for the rest."
 )
+LETTER_T = "A T may stand between date and time where a text is cast to a timestamp."
 WEEK = "INTERVAL '1' WEEK is seven days. In Flink it is an hour."
 CEIL_DAY = "CEIL of a DATE to DAY is that day. In Flink it is the next."
 UNITS = "FLOOR and CEIL have no DECADE, CENTURY, MILLENNIUM, and CEIL no WEEK and MILLISECOND; EXTRACT no NANOSECOND."
@@ -63,14 +64,16 @@ EXPLAINED = (
     Rule(r"numbers: [iyd] (<|<=|>|>=|=|<>) [xyd] :: row 4: (false|true) in Flink", NAN),
     Rule(r"Illegal use of 'NULL'|casting from NULL|LIKE NULL :: refused by Flink", BARE_NULL),
     Rule(r":: refused by us: .* gives another value each time", CHANGING),
-    Rule(r"times: .*:: row 3: ", EARLY),
-    Rule(r"times: (EXTRACT\((SECOND|MILLISECOND) FROM d|SECOND\(d)\) :: row 0", DATE_PARTS),
+    Rule(r"times: (EXTRACT\(\w+ FROM [al]\)|\w+\([al]( TO \w+)?\)|CAST\(a AS .*) :: row 3: ", EARLY),
+    Rule(r"times: TIMESTAMPDIFF\(MILLISECOND, .* :: row 3: ", EARLY),
+    Rule(r"times: (EXTRACT\((SECOND|MILLISECOND) FROM d|SECOND\(d)\) :: row", DATE_PARTS),
     Rule(
         r"(CAST\([uvws] AS (DATE|TIMESTAMP)|TO_TIMESTAMP\(u).*:: row \d: .*\d\d\d\d-\d\d-\d\d.* in Flink, .*(error|null)",
         LENIENT,
     ),
+    Rule(r"CAST\(u AS TIMESTAMP.*:: row 2: .* in Flink, .*2024-05-06T07:08:09", LETTER_T),
     Rule(r"times: (TO_DATE|UNIX_TIMESTAMP|CONVERT_TZ)\(.*(:: row|counts seconds)", PATTERNS),
-    Rule(r"INTERVAL '1' WEEK :: row 0", WEEK),
+    Rule(r"INTERVAL '1' WEEK :: row", WEEK),
     Rule(r"CEIL\(d TO DAY\)", CEIL_DAY),
     Rule(r"(FLOOR|CEIL|EXTRACT)\(.* :: refused by us: .* does not know the unit", UNITS),
     Rule(r"times: [ald] (=|<>|<|>|>=) .* :: refused by Flink", MIXED_TIMES),
