@@ -6,6 +6,8 @@ need not parse text. Texts live here, in classmethods, so that one read of this 
 
 from __future__ import annotations
 
+from headwater.moments import moment_text
+
 
 class HeadwaterError(Exception):
     """The root of all errors raised by Headwater."""
@@ -235,7 +237,7 @@ class UserCodeError(HeadwaterError):
         if key is not None:
             where += f" for key {key if isinstance(key, str) and key.startswith('<') else short(key)}"
         if timestamp is not None:
-            where += f" at timestamp {timestamp}"
+            where += f" at timestamp {timestamp}, {moment_text(timestamp)}"
         super().__init__(f"{where}: {cause}\n{traceback}".rstrip())
 
     @classmethod

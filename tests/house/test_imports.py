@@ -14,8 +14,19 @@ PACKAGE = Path(__file__).parents[2] / "src" / "headwater"
 ROOT = "<root>"
 
 LEAVES = frozenset(
-    {"aggregates", "data", "descriptors", "durable", "durations", "errors", "functions", "lookups", "restart", "retry"}
-    | {"stored_paths", "versioned", "watermarks", "windows", "words"}
+    {
+        "aggregates",
+        "data",
+        "descriptors",
+        "durable",
+        "durations",
+        "errors",
+        "functions",
+        "lookups",
+        "moments",
+        "restart",
+    }
+    | {"retry", "stored_paths", "versioned", "watermarks", "windows", "words"}
 )
 """What users write, and what everybody speaks of: they know only each other."""
 

@@ -82,7 +82,10 @@ def test_poison_names_step_key_and_time_and_leaves_a_job_that_goes_on(spark: Spa
     error = caught.value
     assert (error.step, error.key, error.timestamp) == ("sums", "k0", 9000)
     first, *rest = str(error).splitlines()
-    assert first == "step 'sums' failed for key 'k0' at timestamp 9000: ZeroDivisionError: poison 9"
+    assert (
+        first
+        == "step 'sums' failed for key 'k0' at timestamp 9000, 1970-01-01 00:00:09.000: ZeroDivisionError: poison 9"
+    )
     assert "fail_on" in str(error)
     assert not any("headwater/operators" in line or "pyspark" in line for line in rest)
     assert _rows(tmp_path) == _truth(8), "the epochs before the poison are published"

@@ -42,7 +42,7 @@ from headwater.spark.failures import explained
 from headwater.spark.from_checkpoint import origin_of
 from headwater.spark.ingest import Ingest
 from headwater.spark.session import RETAINED_BATCHES, is_gone, is_shut_down, job_session, local_session, location
-from headwater.spark.shipped import Request, ShippedJob
+from headwater.spark.shipped import Request, ShippedJob, pickled_plan
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import LastLook, StoredEpoch
@@ -59,6 +59,7 @@ class SparkEngine:
     """Runs plans on Spark Structured Streaming."""
 
     def start(self, plan: JobPlan, settings: Settings) -> SparkJob:
+        pickled_plan(plan)  # what cannot travel to workers is told before anything is brought up
         return SparkJob(plan, settings).launch()
 
 

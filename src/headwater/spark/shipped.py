@@ -77,7 +77,7 @@ class ShippedJob:
 
     @classmethod
     def of(cls, plan: JobPlan, folder: JobFolder, run_id: str) -> ShippedJob:
-        pickled = _pickled(plan)
+        pickled = pickled_plan(plan)
         file = folder.layout.outbox.plan(run_id)
         write_atomically(file, pickled)
         digest = hashlib.sha256(pickled).hexdigest()
@@ -177,7 +177,7 @@ class ShippedJob:
         return plan
 
 
-def _pickled(plan: JobPlan) -> bytes:
+def pickled_plan(plan: JobPlan) -> bytes:
     """The plan as bytes; where that cannot be, which step keeps it from being so, and with what."""
     try:
         return _dumps(plan)

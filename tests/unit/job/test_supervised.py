@@ -124,7 +124,8 @@ def test_a_job_that_fails_goes_on_from_its_last_committed_epoch(tmp_path: Path) 
     ]
     assert {(r.error, r.step) for r in status.restarts} == {("UserCodeError", "count")}
     assert [r.message.splitlines()[0] for r in status.restarts] == [
-        f"step 'count' failed for key 'd' at timestamp 3300: RuntimeError: {left} to come" for left in (3, 2, 1)
+        f"step 'count' failed for key 'd' at timestamp 3300, 1970-01-01 00:00:03.300: RuntimeError: {left} to come"
+        for left in (3, 2, 1)
     ]
 
 
@@ -315,6 +316,8 @@ def test_a_reason_that_cannot_be_written_does_not_keep_a_job_from_being_started_
 
 class _Failing(SupervisedJob):
     """Fails once."""
+
+    engine = "local"
 
     def __init__(self, job_dir: Path, error: Exception) -> None:
         restart = hw.restart.fixed(1, delay="1 ms")

@@ -127,7 +127,8 @@ def test_a_broadcast_row_has_no_key_no_keyed_state_and_no_timers() -> None:
         lambda f, e, ctx: f.seen.add(1),
     ):
         with pytest.raises(
-            hw.UserCodeError, match=r"step 'watch' failed at timestamp 5: .*only in process and on_timer"
+            hw.UserCodeError,
+            match=r"step 'watch' failed at timestamp 5, .*: .*only in process and on_timer",
         ):
             given(on_rule=action).push(("x", 1), at=5, to="rules")
     for name in ("event_time", "processing_time", "delete_event_time", "delete_processing_time"):

@@ -143,7 +143,7 @@ def test_a_failed_call_is_made_again() -> None:
 
 
 def test_attempts_come_to_an_end() -> None:
-    with pytest.raises(hw.UserCodeError, match="step 'map_async' failed at timestamp 1: OSError: gone") as failed:
+    with pytest.raises(hw.UserCodeError, match=r"step 'map_async' failed at timestamp 1, .*: OSError: gone") as failed:
         stream_of().map_async(Flaky(3, OSError("gone")), retry=NO_DELAY).collect()
     assert "in __call__" in failed.value.traceback
     assert "headwater/operators" not in failed.value.traceback
@@ -174,7 +174,7 @@ async def stuck_if_even(row: Any) -> Any:
 def test_a_row_that_times_out_fails_the_job_and_says_the_way_out() -> None:
     with pytest.raises(
         hw.UserCodeError,
-        match=r"step 'ask' failed at timestamp 2: no result within 5 ms for Row\(k='k2', n=2\); "
+        match=r"step 'ask' failed at timestamp 2, .*: no result within 5 ms for Row\(k='k2', n=2\); "
         r"raise timeout=, or send such rows to a side output with timeout_to=hw.OutputTag\(...\)$",
     ):
         stream_of().map_async(stuck_if_even, timeout="5 ms", name="ask").collect()
@@ -222,7 +222,7 @@ def test_a_call_that_raises_is_told_with_step_and_time(error: BaseException) -> 
         await asyncio.sleep(FOREVER)
 
     kind = type(error).__name__
-    with pytest.raises(hw.UserCodeError, match=f"step 'map_async' failed at timestamp 2: .*{kind}: boom") as failed:
+    with pytest.raises(hw.UserCodeError, match=f"step 'map_async' failed at timestamp 2, .*: .*{kind}: boom") as failed:
         stream_of().map_async(boom).collect()
     assert "in boom" in failed.value.traceback
     assert "headwater/operators" not in failed.value.traceback

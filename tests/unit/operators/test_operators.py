@@ -52,7 +52,8 @@ def boom(row: Any) -> Any:
 @pytest.mark.parametrize("method", ["map", "flat_map", "filter"])
 def test_a_function_that_raises_is_told_with_step_and_time(stream: Stream, method: str) -> None:
     with pytest.raises(
-        hw.UserCodeError, match=rf"step '{method}' failed at timestamp 1: ZeroDivisionError: boom"
+        hw.UserCodeError,
+        match=rf"step '{method}' failed at timestamp 1, .*: ZeroDivisionError: boom",
     ) as failed:
         getattr(stream, method)(boom).collect()
     assert "in boom" in failed.value.traceback

@@ -170,7 +170,7 @@ def test_a_value_that_does_not_fit_is_told_with_its_step_and_state() -> None:
             self.seen.add("x")
 
     harness = Harness(lambda stream: stream.process(Wrong(), "n long"), "n long")
-    with pytest.raises(hw.UserCodeError, match=r"step 'wrong' failed at timestamp 4: .*state 'seen'.*got str"):
+    with pytest.raises(hw.UserCodeError, match=r"step 'wrong' failed at timestamp 4, .*: .*state 'seen'.*got str"):
         harness.push((1,), at=4)
 
 

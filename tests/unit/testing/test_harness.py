@@ -108,7 +108,8 @@ def test_a_snapshot_of_another_program_is_refused(harness: Harness) -> None:
 
 def test_what_user_code_raises_is_told_with_step_key_and_time(harness: Harness) -> None:
     with pytest.raises(
-        hw.UserCodeError, match=r"step 'total' failed for key 'a' at timestamp 7: ValueError: negative"
+        hw.UserCodeError,
+        match=r"step 'total' failed for key 'a' at timestamp 7, .*: ValueError: negative",
     ) as failed:
         harness.push(("a", -1), at=7)
     error = failed.value

@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as LateAnswer
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headwater.connectors.kafka.connection import TRY_S, Connection, Errors, confluent_kafka, is_denied, may_pass
+from headwater.connectors.kafka.connection import LOG, TRY_S, Connection, Errors, confluent_kafka, is_denied, may_pass
 from headwater.connectors.kafka.splits import Split
 from headwater.errors import HeadwaterError
 
@@ -36,6 +36,7 @@ class Cluster:
         self._connection = connection
         self._errors = Errors(connection.what)
         self._package = package
+        self._has_told = False
         self._admin = connection.made(package.admin.AdminClient, connection.config(self._errors))
 
     def topic_names(self) -> list[str]:
@@ -112,7 +113,17 @@ class Cluster:
                 is_hopeless = self._errors.is_hopeless or not self._may_pass(error)
                 if is_hopeless or left_s <= TRY_S:
                     raise self._failed(error, waited=not is_hopeless) from None
+                self._tell_of_waiting(error)
                 time.sleep(min(0.1, left_s))
+
+    def _tell_of_waiting(self, error: Exception) -> None:
+        """Say once what is waited for: half a minute without a word looks like a job that hangs."""
+        if not self._has_told:
+            self._has_told = True
+            limit_s = self._connection.timeout_s
+            LOG.warning(
+                "%s does not answer yet (%s); waiting up to %g s", self._connection.what, self._said(error), limit_s
+            )
 
     def _may_pass(self, error: Exception) -> bool:
         return isinstance(error, LateAnswer) or may_pass(error.args[0]) or error.args[0].code() in self._unknown
@@ -120,8 +131,10 @@ class Cluster:
     def _failed(self, error: Exception, *, waited: bool) -> HeadwaterError:
         if isinstance(error, self._package.KafkaException) and is_denied(error.args[0]):
             return self._connection.denied(error.args[0])
-        told = self._errors.as_text() or (error.args[0].str() if error.args else "nothing was heard")
         limit = f"no answer within {self._connection.timeout_s:g} s: " if waited else ""
         return self._connection.failed(
-            f"{limit}{told}", "see that the servers run and let this client in, and start the job again"
+            f"{limit}{self._said(error)}", "see that the servers run and let this client in, and start the job again"
         )
+
+    def _said(self, error: Exception) -> str:
+        return self._errors.as_text() or (error.args[0].str() if error.args else "nothing was heard")

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Collection
 
 from headwater.data.batch import MIN_TIMESTAMP
-from headwater.job.progress.times import long_text, time_text
+from headwater.job.progress.times import long_text
 from headwater.job.splits import Splits, holder_in
 from headwater.job.status import JobStatus
+from headwater.moments import moment_text
 
 _RATE_S = 5.0
 """The time over which the speed is taken: short enough to follow, long enough to pass over the pause between epochs."""
@@ -61,7 +62,7 @@ def _event_time(status: JobStatus, splits: Splits) -> list[str]:
     if at_ms == MIN_TIMESTAMP:
         return [f"no event time yet{held}"]
     behind = "" if status.now_ms is None else f", {long_text(max(0, status.now_ms - at_ms))} behind"
-    return [f"event time {time_text(at_ms)}{behind}{held}"]
+    return [f"event time {moment_text(at_ms, millis=False)}{behind}{held}"]
 
 
 def last_line(job: str, status: JobStatus, took_ms: int) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.graph.nodes import SourceNode
-from headwater.job.progress.times import long_text, time_text
+from headwater.job.progress.times import long_text
 from headwater.job.splits import Holder, Splits, SplitStatus, holder_in
+from headwater.moments import moment_text
 from headwater.plan.plan import JobPlan
 from headwater.task.split import NO_SPLIT
 
@@ -84,7 +85,7 @@ class _Group:
 
     def _told(self, holder: Holder, count: int, stood_ms: int) -> str:
         at_ms, took = holder.status.watermark_ms, long_text(stood_ms)
-        stands = f"has stood at {time_text(at_ms)} for {took}"
+        stands = f"has stood at {moment_text(at_ms, millis=False)} for {took}"
         if at_ms == MIN_TIMESTAMP:  # what was before the job was started this time is not known here
             stands = f"has not moved since the job started {took} ago"
         where = f"source {holder.uid!r}"

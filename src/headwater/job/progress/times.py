@@ -1,19 +1,8 @@
-"""Times and durations as a person reads them."""
+"""Durations as a person reads them."""
 
 from __future__ import annotations
 
-import datetime as dt
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
-
-
-def time_text(at_ms: int) -> str:
-    """A time in UTC to the second; one beyond the calendar as a number."""
-    try:
-        return f"{_EPOCH + dt.timedelta(milliseconds=at_ms):%Y-%m-%d %H:%M:%S}"
-    except OverflowError:
-        return f"{at_ms} ms"
 
 
 def long_text(duration_ms: int) -> str:
