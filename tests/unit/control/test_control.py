@@ -38,6 +38,8 @@ SHAPE = {"parallelism": 1, "key groups": 128, "sources": ["rows"], "steps": {}}
 class Waiting(SupervisedJob):
     """Runs until it is stopped, or is told how to end."""
 
+    engine = "local"
+
     def __init__(self, job_dir: Path) -> None:
         self.folder = JobFolder(job_dir)
         JobIdentity("waiting", "id", SHAPE).write(self.folder.layout.job)
@@ -78,7 +80,7 @@ class Waiting(SupervisedJob):
 
     def _save(self, path: Path) -> Savepoint:
         self.saves(path)
-        saved: Any = SimpleNamespace(path=path)
+        saved: Any = SimpleNamespace(path=path, description=SimpleNamespace(epoch=0))
         return saved  # type: ignore[no-any-return]
 
     def release(self) -> None:
