@@ -10,6 +10,7 @@ from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import Sink
 from headwater.connectors.dataframes import DataFrameSink
 from headwater.durations import Duration
+from headwater.errors import HeadwaterError
 from headwater.graph.nodes import SinkNode
 from headwater.streams.steps.handle import Handle
 
@@ -55,4 +56,7 @@ class Ends(Handle):
 
     def collect(self) -> list[Any]:
         """Run this stream's part of the job over what input there is, to the end, and give its rows."""
-        return self._env._collect(self._flow)
+        try:
+            return self._env._collect(self._flow)
+        except HeadwaterError as error:  # it tells all in its text
+            raise error.with_traceback(None) from error.__cause__
