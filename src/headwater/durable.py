@@ -8,12 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+PRIVATE_FOLDER = 0o700
+"""The mode of a folder that is its owner's alone."""
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path` so that a reader, also after a crash, finds the old file or the new one and nothing else."""
+
+def write_atomically(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Put `content` at `path` so that a reader, also after a crash, finds the old file or the new one and nothing else.
+
+    A `private` file is its owner's alone from the moment that it is there.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as out:
+        with open(temporary, "wb", opener=_open_private if private else None) as out:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())
@@ -22,6 +28,10 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def append_line(path: Path, line: str) -> None:

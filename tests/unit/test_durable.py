@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,13 @@ def test_a_torn_line_is_cut_off_before_the_next(tmp_path: Path, before: bytes, t
     path.write_bytes(before + torn)
     append_line(path, "two")
     assert path.read_bytes() == before + b"two\n"
+
+
+@pytest.mark.parametrize(("private", "mode"), [(True, 0o600), (False, 0o644)])
+def test_a_private_file_is_its_owners_alone(tmp_path: Path, *, private: bool, mode: int) -> None:
+    before = os.umask(0o022)
+    try:
+        write_atomically(tmp_path / "plan", b"secret", private=private)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "plan").stat().st_mode) == mode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
+from headwater.durable import PRIVATE_FOLDER
 from headwater.errors import JobError
 from headwater.job import lock
 from headwater.job.identity import JobIdentity, differences, shape_of
@@ -20,8 +21,8 @@ class JobFolder:
     def __init__(self, path: Path) -> None:
         self.layout = JobLayout(path.absolute())
         self.path = self.layout.path
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.layout.outbox.path.mkdir(exist_ok=True)
+        self.path.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        self.layout.outbox.path.mkdir(PRIVATE_FOLDER, exist_ok=True)
         self._lock = lock.take(self.layout.lock)
         forget_requests(self.layout.control)  # nobody can have asked this process yet
         self.job_id = ""

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headwater.durable import sync_folder, write_atomically
+from headwater.durable import PRIVATE_FOLDER, sync_folder, write_atomically
 from headwater.epoch.offset import Offset
 from headwater.job.layout import JobLayout
 from headwater.savepoints.errors import SavepointError
@@ -306,7 +306,7 @@ def _new_folder(path: Path) -> Path:
     """A folder for a savepoint that nobody else begins; until it is complete, a file in it says that it is not."""
     folder = free_folder(path)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         (folder / _BEGUN).touch(exist_ok=False)
     except FileExistsError:
         raise SavepointError.taken(folder) from None

@@ -79,7 +79,7 @@ class ShippedJob:
     def of(cls, plan: JobPlan, folder: JobFolder, run_id: str) -> ShippedJob:
         pickled = pickled_plan(plan)
         file = folder.layout.outbox.plan(run_id)
-        write_atomically(file, pickled)
+        write_atomically(file, pickled, private=True)
         digest = hashlib.sha256(pickled).hexdigest()
         return cls(
             folder.job_id, run_id, str(folder.layout.outbox.path), plan.parallelism, str(file), digest, folder.origin

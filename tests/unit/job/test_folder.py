@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,11 @@ def test_one_process_at_a_time_has_the_folder(folder: JobFolder) -> None:
         JobFolder(folder.path)
     folder.close()
     JobFolder(folder.path).close()
+
+
+def test_a_new_folder_is_its_owners_alone(folder: JobFolder) -> None:
+    made = (folder.path, folder.layout.outbox.path)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o700, 0o700]
 
 
 def test_the_same_program_comes_back_as_the_same_job(folder: JobFolder) -> None:
