@@ -22,15 +22,15 @@ LEFT_OUT = re.compile(r"(pyspark|py4j|mypy|pre-commit|ruff|types-[a-z]+)==")
 def main() -> None:
     """Find it, set its environment up if the pins have changed, and run the tests."""
     given = os.environ.get("SECOND_PYTHON")
-    python = given or next(filter(shutil.which, NAMES), None)
+    python = given or next(filter(None, map(interpreter, NAMES)), None)
     if python is None:
         print(f"headwater: no second Python: none of {', '.join(NAMES)} is on the path; or name one as SECOND_PYTHON")
         return
     venv = ROOT / ".venv-second"
     ready = venv / ".ready"
-    wanted = f"{shutil.which(python)}\n{PINS.read_text()}"
+    wanted = f"{python}\n{PINS.read_text()}"
     if not ready.exists() or ready.read_text() != wanted:
-        uv("venv", "--quiet", "--clear", "--python", python, str(venv))
+        uv("venv", "--quiet", "--clear", "--no-python-downloads", "--python", python, str(venv))
         pins = venv / "pins.txt"
         pins.write_text("".join(block for block in blocks(PINS.read_text()) if not LEFT_OUT.match(block)))
         uv("pip", "install", "--quiet", "--python", str(venv), "--no-deps", "--require-hashes", "-r", str(pins))
@@ -39,6 +39,15 @@ def main() -> None:
     subprocess.run([runs, "--version"], check=True)
     tests = [runs, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "tests/unit", *sys.argv[1:]]
     sys.exit(subprocess.run(tests, cwd=ROOT, env={**os.environ, "PYTHONPATH": "src"}, check=False).returncode)
+
+
+def interpreter(name: str) -> str | None:
+    """Where a Python is, if it is one: a name on the path may stand for a version that is not there."""
+    if shutil.which(name) is None:
+        return None
+    asked = [name, "-c", "import sys; print(sys.executable)"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or None if told.returncode == 0 else None
 
 
 def blocks(pins: str) -> list[str]:
