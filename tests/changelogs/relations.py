@@ -114,7 +114,7 @@ class RelationMaker:
         above = self.relation(depth)
         keeps_id = self._random.random() < 0.5
         number = "id" if keeps_id else "id * 2 as id"
-        selected = above.stream.select(number, "(k + 1) % 4 as k", "v * 2 as v")
+        selected = above.stream.select(number, "cast((k + 1) % 4 as bigint) as k", "v * 2 as v")
         rows = [(i if keeps_id else i * 2, (k + 1) % 4, None if v is None else v * 2) for i, k, v in above.rows]
         return Relation(selected, rows, above.is_source)
 
@@ -140,7 +140,7 @@ class RelationMaker:
             groups.setdefault(row[1], []).append(row)
         rows = [(k, len(group) % 4, compute([v for _, _, v in group])) for k, group in groups.items()]
         shown = "cast(x as bigint)" if name != "collected" else "cast(size(x) as bigint)"
-        return Relation(totals.select("k as id", "n % 4 as k", f"{shown} as v"), rows)
+        return Relation(totals.select("k as id", "cast(n % 4 as bigint) as k", f"{shown} as v"), rows)
 
     def _windows(self, depth: int) -> Relation:
         """Totals of windows: all rows are in one that is open until the input ends. They need times that stay."""
@@ -155,7 +155,7 @@ class RelationMaker:
         groups: dict[int, list[Any]] = {}
         for row in above.rows:
             groups.setdefault(row[1], []).append(row)
-        shown = totals.select("k as id", "n % 4 as k", "cast(x as bigint) as v")
+        shown = totals.select("k as id", "cast(n % 4 as bigint) as k", "cast(x as bigint) as v")
         return Relation(shown, [(k, len(group) % 4, compute([v for _, _, v in group])) for k, group in groups.items()])
 
     # -- steps on two -----------------------------------------------------------------------------------------------

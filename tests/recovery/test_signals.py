@@ -218,7 +218,7 @@ def test_a_signal_while_spark_comes_up_ends_the_program_and_the_jvm(number: sign
     signalled_job.write_events(tmp_path, ROWS)
     program = job_program(tmp_path, "spark")
     program.until_it_has_started_others()
-    time.sleep(random.Random(number).random() * 4)
+    time.sleep(random.Random(number).random())
     program.send(number, to_group=number is INT)
     assert program.end() == 128 + number
     assert program.said == f"headwater: job counts ended before it was started ({number.name}); {GOES_ON}\n"

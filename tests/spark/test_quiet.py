@@ -19,9 +19,9 @@ import headwater as hw
 class Sums(hw.KeyedProcessFunction):
     def process(self, event, ctx):
         print("seen", event.v)
-        sys.stderr.write(f"half {event.v} ")
-        sys.stderr.flush()
-        print("and half", event.v, file=sys.stderr)
+        sys.stdout.write(f"half {event.v} ")
+        sys.stdout.flush()
+        print("and half", event.v)
         if event.v == 2:
             raise ZeroDivisionError("no luck")
         yield event
