@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.parts.coming import SCHEMA, Coming
 from tests.parts.waiting import until
+from tests.parts.watching import OUT, Watch
 
 import headwater as hw
 from headwater.spark.failures import unwrap
@@ -54,15 +55,6 @@ def test_workers_without_headwater_are_told_of(tmp_path: Path) -> None:
     assert "a worker cannot import 'headwater'" in str(unwrap("job", failure, tmp_path))
 
 
-class Remind(hw.KeyedProcessFunction):
-    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
-        ctx.timers.event_time(event.ts + 10)
-        yield ctx.key, "late" if event.ts <= ctx.watermark else "row", event.ts, ctx.now
-
-    def on_timer(self, timer: hw.Timer, ctx: hw.Context) -> Iterator[Any]:
-        yield ctx.key, "timer", timer.timestamp, ctx.now
-
-
 def test_event_time_waits_for_a_source_without_splits_on_spark_too(spark: SparkSession) -> None:
     first = ([(0, 300)], [(100, ("a", 100)), (200, ("a", 200))])
     second = ([(500, 9_000)], [(600, ("b", 150)), (700, ("b", 900))])
@@ -71,7 +63,7 @@ def test_event_time_waits_for_a_source_without_splits_on_spark_too(spark: SparkS
         env = hw.Environment("coming", engine=engine, spark=spark, checkpoint_interval="1 ms")
         sink = hw.connectors.memory()
         rows = env.source(Coming([first, second]), SCHEMA, hw.Watermarks.monotonous("ts"))
-        rows.key_by("k").process(Remind(), "k string, what string, at long, now long").sink(sink)
+        rows.key_by("k").process(Watch(), OUT).sink(sink)
         job = env.start(clock=lambda epoch: 100 * (epoch + 1), bounded=False)
         until(lambda job=job: job.status().published >= 8)  # type: ignore[misc]
         job.stop()

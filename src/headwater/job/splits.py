@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
 from headwater.epoch.reports import TaskReport
-from headwater.job.moments import mark_text
+from headwater.job.watermark_text import mark_text
 from headwater.moments import moment_text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headwater.job.moments import mark_text
+from headwater.job.watermark_text import mark_text
 
 if TYPE_CHECKING:
     from headwater.job.status import JobStatus, StepStatus

@@ -9,9 +9,9 @@ import pytest
 
 import headwater as hw
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
-from headwater.job.moments import mark_text
 from headwater.job.splits import SplitStatus
 from headwater.job.status import JobStatus, RestartReason, StepStatus
+from headwater.job.watermark_text import mark_text
 
 BAD = hw.OutputTag("bad", "k string")
 

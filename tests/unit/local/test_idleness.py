@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tests.parts.coming import SCHEMA
+from tests.parts.watching import OUT, Watch
+
 import headwater as hw
 from headwater.connectors.memory import MemorySink
 from headwater.epoch import offsets
 from headwater.epoch.offset import Offset
 from headwater.plan.plan import plan_job
 from headwater.testing import TimedRows
-
-SCHEMA = "k string, ts long"
-OUT = "k string, what string, at long, now long"
-
-
-class Watch(hw.KeyedProcessFunction):
-    """Shows each row with the watermark it met, and a timer 10 ms of event time after it."""
-
-    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
-        ctx.timers.event_time(event.ts + 10)
-        yield ctx.key, "late" if event.ts <= ctx.watermark else "row", event.ts, ctx.now
-
-    def on_timer(self, timer: hw.Timer, ctx: hw.Context) -> Iterator[Any]:
-        yield ctx.key, "timer", timer.timestamp, ctx.now
 
 
 class Again(hw.KeyedProcessFunction):

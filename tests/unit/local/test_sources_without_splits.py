@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts.coming import Coming
+from tests.parts.coming import SCHEMA, Coming
+from tests.parts.watching import OUT, Watch
 
 import headwater as hw
 from headwater.connectors.memory import MemorySink
 from headwater.testing import TimedRows
 
-SCHEMA = "k string, ts long"
-OUT = "k string, what string, at long, now long"
 PLAIN = hw.Watermarks.monotonous("ts")
-
-
-class Watch(hw.KeyedProcessFunction):
-    """Shows each row, whether it was late, and a timer 10 ms of event time after it."""
-
-    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
-        ctx.timers.event_time(event.ts + 10)
-        yield ctx.key, "late" if event.ts <= ctx.watermark else "row", event.ts, ctx.now
-
-    def on_timer(self, timer: hw.Timer, ctx: hw.Context) -> Iterator[Any]:
-        yield ctx.key, "timer", timer.timestamp, ctx.now
 
 
 def tick(epoch: int) -> int:

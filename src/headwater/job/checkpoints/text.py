@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.job.moments import mark_text
+from headwater.job.watermark_text import mark_text
 from headwater.moments import moment_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection
 
 from headwater.data.batch import MIN_TIMESTAMP
-from headwater.job.progress.times import long_text
+from headwater.job.progress.durations_text import long_text
 from headwater.job.splits import Splits, holder_in
 from headwater.job.status import JobStatus
 from headwater.moments import moment_text

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.graph.nodes import SourceNode
-from headwater.job.progress.times import long_text
+from headwater.job.progress.durations_text import long_text
 from headwater.job.splits import Holder, Splits, SplitStatus, holder_in
 from headwater.moments import moment_text
 from headwater.plan.plan import JobPlan

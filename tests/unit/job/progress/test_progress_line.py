@@ -7,9 +7,9 @@ import pytest
 import headwater as hw
 from headwater.connectors.memory import RowsSource
 from headwater.data.batch import MAX_TIMESTAMP
+from headwater.job.progress.durations_text import long_text
 from headwater.job.progress.follow import Waiting, shown
 from headwater.job.progress.line import Speed, last_line, running_line
-from headwater.job.progress.times import long_text
 from headwater.job.splits import SplitStatus
 from headwater.job.status import JobStatus
 from headwater.moments import moment_text
