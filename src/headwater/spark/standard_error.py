@@ -56,11 +56,14 @@ class Sorter:
             self._sort(line)
 
     def end(self) -> None:
-        """Give away what is no whole line."""
+        """Give away what is no whole line. A traceback of which nothing came is a worker's that ended with its JVM."""
         rest, self._rest = self._rest, b""
-        self._release()
         if rest and not rest.startswith(_MARK):
+            self._release()
             self._pass_on(rest)
+        elif self._held is not None:
+            self._log(self._held.decode())
+            self._held = None
 
     def _sort(self, line: bytes) -> None:
         ours, mark, logged = line.partition(_MARK)

@@ -54,3 +54,17 @@ def test_log_and_chatter_are_told_from_what_user_code_writes(size: int) -> None:
     sorter.end()
     assert b"".join(passed_on) == OURS
     assert logged == LOGGED
+
+
+@pytest.mark.parametrize(
+    ("last", "passed_on"),
+    [(b"", b""), (b'  File "/mine.py", li', b'Traceback (most recent call last):\n  File "/mine.py", li')],
+)
+def test_a_traceback_of_which_only_the_first_line_came_is_not_shown(last: bytes, passed_on: bytes) -> None:
+    logged: list[str] = []
+    shown: list[bytes] = []
+    sorter = Sorter(logged.append, shown.append)
+    sorter.take(b"Traceback (most recent call last):\n" + last)
+    sorter.end()
+    assert b"".join(shown) == passed_on
+    assert logged == ([] if last else ["Traceback (most recent call last):"])
