@@ -15,6 +15,7 @@ _A_TEST = 25
 """Cases of one test."""
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("first", range(0, CASES, _A_TEST))
 def test_what_changes_leave_is_what_the_rows_that_are_left_give(first: int) -> None:
     for seed in range(first, min(first + _A_TEST, CASES)):
