@@ -19,7 +19,11 @@ def rows_of(given: Any, schema: SchemaLike | None, step: str) -> tuple[Sequence[
             step, "holds its rows in memory", "a DataFrame of Spark", "use env.from_dataframe"
         )
     if is_table(given):
-        return _table_of(arrow_table(step, given), schema, step)
+        return _table_of(given, schema, step)
+    if hasattr(given, "collect"):
+        raise GraphError.bad_argument(
+            step, "holds its rows in memory", type(given).__name__, "pass what its collect() gives"
+        )
     if schema is None:
         raise GraphError.bad_argument(
             step, "needs the schema of its rows", type(given).__name__, "write from_rows(rows, 'user string, n long')"
@@ -27,15 +31,14 @@ def rows_of(given: Any, schema: SchemaLike | None, step: str) -> tuple[Sequence[
     return given, Schema.of(schema)
 
 
-def _table_of(table: pa.Table, schema: SchemaLike | None, step: str) -> tuple[pa.Table, Schema]:
+def _table_of(given: Any, schema: SchemaLike | None, step: str) -> tuple[pa.Table, Schema]:
     if schema is None:
+        table = arrow_table(step, given)
         return table, Schema.of(table.schema)
     wanted = Schema.of(schema)
-    for name in wanted.names:
-        if name not in table.column_names:
-            raise SchemaError.no_field(name, table.column_names, step)
+    table = arrow_table(step, given, wanted.names)
     try:
-        found = table.select(wanted.names).cast(wanted.arrow)
+        found = table.cast(wanted.arrow)
         found.validate()
     except (pa.ArrowException, ValueError) as error:
         raise SchemaError.does_not_fit(
