@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test test-second test-long demo chaos chaos-ends bench services-up services-down requirements clean
+.PHONY: help setup check format test test-second test-long demo fuzz chaos chaos-ends bench services-up services-down requirements clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -43,6 +43,10 @@ test-long: $(READY)  ## what is random, thirty times as long; Flink beside us if
 
 demo: $(READY)  ## a small job from start to end
 	$(RUN) -m headwater.demo
+
+fuzz: $(READY)  ## damaged files, rows and requests are refused or right; N=20000 of each, TARGET=savepoint, SEED=7, CASE=3
+	$(RUN) -m tests.fuzz.run --count $(or $(N),20000) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(CASE),--case $(CASE))
 
 chaos: $(READY)  ## a job under random faults; N=200 kills, SEED=7 repeats a run
 	$(RUN) -m tests.chaos.run --kills $(or $(N),20) $(if $(SEED),--seed $(SEED))

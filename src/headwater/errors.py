@@ -314,9 +314,9 @@ class ChangelogError(HeadwaterError):
         return ChangelogError(f"{where}, record {sequence}: {self}")
 
     @classmethod
-    def bad_payload(cls, start: bytes) -> ChangelogError:
+    def bad_payload(cls, problem: str) -> ChangelogError:
         return cls(
-            f"rows between two levels cannot be read: they start with {start!r}, as another version writes them; "
+            f"rows between two levels cannot be read: {problem}; they were damaged on the way, or another version wrote them; "
             f"install the same version of headwater for the driver and every worker, and start the job again"
         )
 

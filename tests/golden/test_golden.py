@@ -1,8 +1,8 @@
 """Texts and bytes that must not change by accident, as files beside this one.
 
 After a change on purpose, write them anew with `HEADWATER_WRITE_GOLDEN=1 pytest tests/golden` and read the difference in
-the commit. A changed `changelog_v1_*.hex` means, unless pyarrow itself has changed how it writes, that stored state of
-format version 1 cannot be read any more: raise the version in `state/changelog.py` and add files for it instead, keeping
+the commit. A changed `changelog_v2_*.hex` means, unless pyarrow itself has changed how it writes, that stored state of
+format version 2 cannot be read any more: raise the version in `state/changelog.py` and add files for it instead, keeping
 the old ones readable.
 """
 
@@ -172,13 +172,16 @@ def hexadecimal(record: bytes) -> str:
 
 
 @pytest.mark.parametrize("kind", ["base", "delta"])
-def test_records_of_version_1_are_the_same_bytes(kind: str) -> None:
-    matches_golden(f"changelog_v1_{kind}.hex", hexadecimal(records()[kind]))
+def test_records_are_the_same_bytes(kind: str) -> None:
+    matches_golden(f"changelog_v2_{kind}.hex", hexadecimal(records()[kind]))
 
 
-def test_stored_records_of_version_1_can_be_read() -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_stored_records_of_every_version_can_be_read(version: int) -> None:
     """Whatever the bytes written today are, the bytes written then must give the same state."""
-    stored = {kind: bytes.fromhex((HERE / f"changelog_v1_{kind}.hex").read_text()) for kind in ("base", "delta")}
+    stored = {
+        kind: bytes.fromhex((HERE / f"changelog_v{version}_{kind}.hex").read_text()) for kind in ("base", "delta")
+    }
     for kind, record in records().items():
         meta, sections = changelog.unpack(stored[kind])
         meta_now, sections_now = changelog.unpack(record)

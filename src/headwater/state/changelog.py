@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,15 +29,20 @@ COMPACT_AFTER_RECORDS = 4096
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 """A byte costs more on its way into the state store than LZ4 takes to save it."""
-_MAGIC = b"HWCL\x01"
-_LENGTH = struct.Struct("<I")
+_MAGIC = b"HWCL\x02"
+_UNCHECKED = b"HWCL\x01"
+"""How records began before they had a checksum, which otherwise follows."""
+_CHECK = _LENGTH = struct.Struct("<I")
 
 Section = tuple[str, str, pa.Table]
 """A change table of a step's state: uid, state, table."""
 
 
 def pack(meta: dict[str, Any], sections: Iterable[Section]) -> bytes:
-    """One record: a JSON header, then the Arrow streams of its sections. The same input gives the same bytes."""
+    """One record: a checksum of the rest, a JSON header, then the Arrow streams of its sections.
+
+    The same input gives the same bytes.
+    """
     listed, bodies = [], []
     for uid, state, table in sections:
         sink = pa.BufferOutputStream()
@@ -46,12 +52,20 @@ def pack(meta: dict[str, Any], sections: Iterable[Section]) -> bytes:
         listed.append({"uid": uid, "state": state, "bytes": body.size})
         bodies.append(body)
     header = json.dumps({"meta": meta, "sections": listed}, sort_keys=True, separators=(",", ":")).encode()
-    return b"".join([_MAGIC, _LENGTH.pack(len(header)), header, *bodies])
+    parts = [_LENGTH.pack(len(header)), header, *bodies]
+    check = 0
+    for part in parts:
+        check = zlib.crc32(part, check)
+    return b"".join([_MAGIC, _CHECK.pack(check), *parts])
 
 
 def unpack(record: bytes) -> tuple[dict[str, Any], Iterator[Section]]:
     """The meta data and sections of a record."""
     header, start = _header(record)
+    if record[: len(_MAGIC)] == _MAGIC:
+        (check,) = _CHECK.unpack_from(record, len(_MAGIC))
+        if zlib.crc32(memoryview(record)[len(_MAGIC) + _CHECK.size :]) != check:
+            raise ChangelogError.bad_blob("its checksum does not fit")
     return header["meta"], _sections(pa.py_buffer(record), start, header["sections"])
 
 
@@ -65,25 +79,33 @@ def sizes(record: bytes) -> dict[str, dict[str, int]]:
 
 def _header(record: bytes) -> tuple[dict[str, Any], int]:
     """What a record says of itself, and where its sections start."""
-    if record[: len(_MAGIC)] != _MAGIC:
-        raise ChangelogError.bad_blob(f"it starts with {bytes(record[:5])!r}, not {_MAGIC!r}")
-    start = len(_MAGIC) + _LENGTH.size
+    magic = record[: len(_MAGIC)]
+    if magic not in (_MAGIC, _UNCHECKED):
+        raise ChangelogError.bad_blob(f"it starts with {bytes(magic)!r}, not {_MAGIC!r}")
+    at = len(_MAGIC) + (_CHECK.size if magic == _MAGIC else 0)
+    start = at + _LENGTH.size
     try:
-        (length,) = _LENGTH.unpack_from(record, len(_MAGIC))
+        (length,) = _LENGTH.unpack_from(record, at)
         header = json.loads(record[start : start + length])
-    except (struct.error, ValueError) as error:
+    except (struct.error, ValueError, RecursionError) as error:
         raise ChangelogError.bad_blob(str(error)) from None
+    if not isinstance(header, dict) or not {"meta", "sections"} <= set(header):
+        raise ChangelogError.bad_blob("its header is not that of a record")
     return header, start + length
 
 
 def _sections(buffer: pa.Buffer, at: int, listed: list[dict[str, Any]]) -> Iterator[Section]:
     for section in listed:
         try:
-            table = pa.ipc.open_stream(buffer.slice(at, section["bytes"])).read_all()
-        except (pa.ArrowException, IndexError, OSError) as error:
-            raise ChangelogError.bad_blob(f"{section['uid']}, state {section['state']}: {error}") from None
-        yield section["uid"], section["state"], table
-        at += section["bytes"]
+            uid, state, size = section["uid"], section["state"], section["bytes"]
+        except (KeyError, TypeError) as error:
+            raise ChangelogError.bad_blob(f"its header is not that of a record: {error!r}") from None
+        try:
+            table = pa.ipc.open_stream(buffer.slice(at, size)).read_all()
+        except (pa.ArrowException, IndexError, OSError, TypeError) as error:
+            raise ChangelogError.bad_blob(f"{uid}, state {state}: {error}") from None
+        yield uid, state, table
+        at += size
 
 
 @dataclass(frozen=True)

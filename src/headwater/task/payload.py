@@ -1,13 +1,18 @@
 """Payloads: what travels between levels. A small header, then the rows as an Arrow stream.
 
+    magic 2s | version u8 | level u8 | header bytes u32 | check u32 | header | rows
+
 Spark sees payloads as opaque bytes, few and large. The level a payload is for stands in its first bytes, so that a level
-can pass on what is meant for a deeper one without reading it. Rows in flight are stored as payloads, too.
+can pass on what is meant for a deeper one without reading it. The check covers level, header and the number of bytes that
+follow. It leaves the bytes of the rows to Spark, which sums up what it moves; rows in flight, which are stored as payloads
+of version 4 or later, are in records that are summed up as a whole.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +27,9 @@ DRIVER_LEVEL = 255
 MAX_PAYLOAD_BYTES = 4 << 20
 
 _PREFIX = struct.Struct("<2sBBI")
-_MAGIC, _VERSION = b"HW", 4
+_CHECK = struct.Struct("<I")
+_COVERED = struct.Struct("<BQ")
+_MAGIC, _VERSION, _UNCHECKED = b"HW", 5, 4
 _TIMESTAMP, _KEY, _KIND = "__ts", "__key", "__kind"
 
 
@@ -67,22 +74,41 @@ def encode_payload(payload: Payload) -> bytes:
     unaligned = [] if facts.unaligned_ms is None else [facts.unaligned_ms]
     flags = [payload.idle, payload.combined, payload.side]
     header = json.dumps([*channel, facts.epoch, facts.now_ms, payload.watermark_ms, *flags, *unaligned]).encode()
-    prefix = _PREFIX.pack(_MAGIC, _VERSION, payload.level, len(header))
     body = b"" if payload.batch is None else _encode_batch(payload.batch)
-    return b"".join((prefix, header, body))
+    return b"".join((_prefix(payload.level, header, len(body)), header, body))
 
 
 def decode_payload(data: bytes) -> Payload:
     """The reverse of `encode_payload`; the rows are read in place."""
-    magic, version, level, length = _PREFIX.unpack_from(data)
-    if magic != _MAGIC or version != _VERSION:
-        raise ChangelogError.bad_payload(bytes(data[:3]))
-    at = _PREFIX.size
-    port, channel, sequence, epoch, now_ms, watermark_ms, *rest = json.loads(data[at : at + length])
-    flags, unaligned = rest[:3], rest[3:]
-    at += length
-    batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
+    level, header, at = _opened(data)
+    try:
+        port, channel, sequence, epoch, now_ms, watermark_ms, *rest = json.loads(header)
+        flags, unaligned = rest[:3], rest[3:]
+        batch = _decode_batch(pa.py_buffer(data).slice(at)) if at < len(data) else None
+    except (ValueError, TypeError, OSError, RecursionError) as error:  # Arrow's errors are ValueErrors
+        raise ChangelogError.bad_payload(str(error)) from None
     return Payload(level, port, channel, sequence, EpochFacts(epoch, now_ms, *unaligned), watermark_ms, batch, *flags)
+
+
+def _prefix(level: int, header: bytes, body_bytes: int) -> bytes:
+    """What stands in front of a header."""
+    check = zlib.crc32(header, zlib.crc32(_COVERED.pack(level, body_bytes)))
+    return _PREFIX.pack(_MAGIC, _VERSION, level, len(header)) + _CHECK.pack(check)
+
+
+def _opened(data: bytes) -> tuple[int, bytes, int]:
+    """The level and the header of a payload, and where its rows begin."""
+    if len(data) < _PREFIX.size + _CHECK.size:
+        raise ChangelogError.bad_payload(f"they have {len(data)} bytes")
+    magic, version, level, length = _PREFIX.unpack_from(data)
+    if magic != _MAGIC or version not in (_VERSION, _UNCHECKED):
+        raise ChangelogError.bad_payload(f"they start with {bytes(data[:3])!r}")
+    at = _PREFIX.size if version == _UNCHECKED else _PREFIX.size + _CHECK.size
+    header = data[at : at + length]
+    at += length
+    if at > len(data) or (version == _VERSION and data[: at - length] != _prefix(level, header, len(data) - at)):
+        raise ChangelogError.bad_payload("their checksum does not fit")
+    return level, header, at
 
 
 def with_kinds_apart(payload: Payload, step: str) -> Payload:
@@ -97,15 +123,16 @@ def with_kinds_apart(payload: Payload, step: str) -> Payload:
 def encode_report(report: dict[str, Any]) -> bytes:
     """A task's report to the driver."""
     header = json.dumps(report, sort_keys=True).encode()
-    return _PREFIX.pack(_MAGIC, _VERSION, DRIVER_LEVEL, len(header)) + header
+    return _prefix(DRIVER_LEVEL, header, 0) + header
 
 
 def decode_report(data: bytes) -> dict[str, Any]:
     """The reverse of `encode_report`."""
-    magic, version, _, _ = _PREFIX.unpack_from(data)
-    if magic != _MAGIC or version != _VERSION:
-        raise ChangelogError.bad_payload(bytes(data[:3]))
-    return json.loads(data[_PREFIX.size :])  # type: ignore[no-any-return]
+    _, header, _ = _opened(data)
+    try:
+        return json.loads(header)  # type: ignore[no-any-return]
+    except (ValueError, RecursionError) as error:
+        raise ChangelogError.bad_payload(str(error)) from None
 
 
 def _encode_batch(batch: Batch) -> pa.Buffer:

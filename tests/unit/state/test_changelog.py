@@ -190,10 +190,20 @@ def test_bytes_that_are_no_record_are_refused(damage: bytes) -> None:
         unpack(damage)
 
 
-def test_a_cut_record_is_refused() -> None:
+@pytest.mark.parametrize("start", [5, 40, -60, -9])
+def test_a_cut_or_changed_record_is_refused(start: int) -> None:
     record = pack({}, [("one", "a", pa.table({"x": list(range(100))}))])
+    for damaged in (record[:start], record[:start] + bytes([record[start] ^ 1]) + record[start + 1 :]):
+        with pytest.raises(ChangelogError, match="the checkpoint is damaged"):
+            unpack(damaged)
+
+
+def test_a_record_from_before_there_were_checksums_is_refused_where_it_is_cut() -> None:
+    record = pack({}, [("one", "a", pa.table({"x": list(range(100))}))])
+    unchecked = b"HWCL\x01" + record[9:]
+    assert list(unpack(unchecked)[1]) == list(unpack(record)[1])
     with pytest.raises(ChangelogError, match="one, state a"):
-        list(unpack(record[:-60])[1])
+        list(unpack(unchecked[:-60])[1])
 
 
 def test_a_record_is_cut_into_pieces() -> None:

@@ -84,7 +84,14 @@ def test_chunks_and_slices_do_not_show() -> None:
     assert back.batch.table["s"].num_chunks == 1
 
 
-@pytest.mark.parametrize("data", [b"XX\x01\x01\x00\x00\x00\x00", b"HW\x01\x01\x00\x00\x00\x00"])
+def test_a_payload_from_before_there_were_checks_is_read() -> None:
+    stored = b'HW\x04\x02\x2e\x00\x00\x00[0, "rows/0", 3, 7, 1000, 990, true, false, 1]'
+    assert len(stored) == 8 + stored[4]
+    found = decode_payload(stored)
+    assert found == Payload(2, 0, "rows/0", 3, EpochFacts(7, 1000), 990, None, idle=True, side=1)
+
+
+@pytest.mark.parametrize("data", [b"", b"XX\x01\x01\x00\x00\x00\x00....", b"HW\x01\x01\x00\x00\x00\x00...."])
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ChangelogError, match="rows between two levels cannot be read"):
         decode_payload(data)

@@ -1,0 +1,9 @@
+"""Everything that is fuzzed, by name."""
+
+from __future__ import annotations
+
+from tests.fuzz.target import Target
+from tests.fuzz.targets.payloads import Payloads, Reports
+from tests.fuzz.targets.records import Records
+
+TARGETS: dict[str, type[Target]] = {target.name: target for target in (Payloads, Records, Reports)}

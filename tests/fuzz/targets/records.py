@@ -1,0 +1,81 @@
+"""Records of a changelog, one after the other, as the state of a level is brought up to date from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.fuzz.byte_mutations import mutated
+from tests.fuzz.target import Target, expect
+
+import headwater as hw
+from headwater.data.batch import Batch, timestamp_array
+from headwater.data.rows import encode_rows
+from headwater.data.schema import Schema
+from headwater.plan.plan import plan_job
+from headwater.state.changelog import MemoryRecordStore, append, catch_up
+from headwater.task.host import LevelHost
+from headwater.task.outlet import Outlet
+from headwater.task.payload import EpochFacts
+
+_ROWS = Schema.of("k string, n int")
+
+
+class _Keeper(hw.KeyedProcessFunction):
+    total = hw.ValueState("decimal(10,2)")
+    seen = hw.ListState("string")
+    by = hw.MapState("int", "double")
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        self.total.set(event.n)
+        self.seen.add(event.k)
+        self.by.put(event.n, 0.5)
+        ctx.timers.event_time(1_000 + event.n)
+        return iter(())
+
+
+class Records(Target):
+    """Three epochs, of which the last one is unaligned and leaves rows in flight; one of the records is damaged."""
+
+    name = "changelog"
+    subjects = ("stored state",)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        env = hw.Environment("fuzz", engine="local", parallelism=1)
+        keyed = env.from_rows([], _ROWS).key_by("k")
+        keyed.process(_Keeper(), "k string").sink(hw.connectors.memory())
+        self._plan = plan_job(env.graph, 1, 128)
+        host, outlet = LevelHost(self._plan, 1, 0), Outlet.behind(self._plan, self._plan.sources()[0])
+        self._store = MemoryRecordStore()
+        for epoch in range(3):
+            head = catch_up(host, self._store, "here")
+            outlet.begin(EpochFacts(epoch, 50, 0 if epoch == 2 else None), "rows/0")
+            rows = [(f"k{n % 7}", n + epoch) for n in range(12)]
+            outlet.emit(None, Batch(encode_rows(rows, _ROWS.arrow, "rows"), timestamp_array(range(12))))
+            host.run([data for _, data in outlet.finish(epoch * 10)])
+            append(host, self._store, head, f"token {epoch}")
+        self._records = {sequence: self._store.read(sequence) or b"" for sequence in (1, 2, 3)}
+        self._dump = self._dumped(self._store)
+
+    def whole(self) -> tuple[int, bytes]:
+        return 1, self._records[1]
+
+    def mutant(self, random: Random) -> tuple[int, bytes]:
+        sequence = random.choice(list(self._records))
+        return sequence, mutated(random, self._records[sequence], list(self._records.values()))
+
+    def read(self, artefact: tuple[int, bytes]) -> None:
+        sequence, record = artefact
+        store = self._store.copy()
+        store.write(sequence, store.token(sequence) or "", record)
+        expect(self._dumped(store), self._dump, "the state")
+
+    def _dumped(self, store: MemoryRecordStore) -> dict[object, object]:
+        host = LevelHost(self._plan, 1, 0)
+        catch_up(host, store, "level 1")
+        found: dict[object, object] = {place: table.dump().to_pylist() for place, table in host.tables().items()}
+        host.close()
+        return found
