@@ -14,6 +14,7 @@ from headwater.data.batch import Batch, flat
 from headwater.data.rows import decode, make_rows, row_class
 from headwater.graph.edges import Key
 from headwater.state.keys import Hashes, hash_keys
+from headwater.state.spread import BY_KEY, TO_FIRST, Spread
 
 _NO_KEY = True
 
@@ -23,6 +24,11 @@ def key_arrays(batch: Batch, key: Key) -> list[pa.Array | pa.ChunkedArray]:
     if batch.key is not None:
         return [batch.key]
     return [batch.table.column(name) for name in key.columns]
+
+
+def key_spread(key: Key) -> Spread:
+    """Where state of the key goes."""
+    return TO_FIRST if key.is_nothing else BY_KEY
 
 
 def is_whole(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> npt.NDArray[np.bool_]:

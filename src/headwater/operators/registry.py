@@ -15,6 +15,7 @@ from headwater.operators.join.temporal import TemporalJoinOperator
 from headwater.operators.join.window import WindowJoinOperator
 from headwater.operators.lookup.join import LookupJoinOperator
 from headwater.operators.normalize import NormalizeOperator
+from headwater.operators.over.operator import OverAggregateOperator
 from headwater.operators.process.broadcast import BroadcastProcessOperator
 from headwater.operators.process.co import CoProcessOperator
 from headwater.operators.process.keyed import KeyedProcessOperator
@@ -48,6 +49,7 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
     "interval_join": IntervalJoinOperator,
     "keyed_process": KeyedProcessOperator,
     "normalize": NormalizeOperator,
+    "over_aggregate": OverAggregateOperator,
     "reduce": ReduceOperator,
     "regular_join": RegularJoinOperator,
     "running": RunningOperator,

@@ -19,8 +19,8 @@ from headwater.descriptors import ValueState, state_of_type
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Column, Places, column_of
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor, MemoryBackend
-from headwater.state.spread import Spread
+from headwater.state.memory import MEMORY, Cursor, KeyTable, MemoryBackend
+from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import PUT, KeyedLayout, StateTable, sorted_by_key
 
 Fold = Callable[[Places, pa.Table], pa.Table]
@@ -42,14 +42,22 @@ class Accumulators(Protocol):
 
 
 def open_accumulators(
-    name: str, schema: pa.Schema, step: str, key: pa.DataType, *, backend: StateBackend = MEMORY
+    name: str,
+    schema: pa.Schema,
+    step: str,
+    key: pa.DataType,
+    spread: Spread = BY_KEY,
+    *,
+    backend: StateBackend = MEMORY,
 ) -> Accumulators:
     """The accumulators of a step, under the name of a state."""
     value = pa.struct([pa.field(f"f{place}", field.type) for place, field in enumerate(schema)])
     declaration = state_of_type(ValueState(name, "boolean"), value)
     if not isinstance(backend, MemoryBackend):
-        return _KeptAsValues(declaration, schema, step, key, backend)
-    return _KeptByColumns(KeyedLayout(step, name, key, declaration.columns()), schema)
+        cursor = Cursor()
+        entries, handles = open_states([declaration], step, key, cursor, spread, backend=backend)
+        return _KeptAsValues(declaration, schema, step, cursor, (entries, handles[name]))
+    return _KeptByColumns(KeyedLayout(step, name, key, declaration.columns(), spread), schema)
 
 
 class _KeptByColumns:
@@ -171,13 +179,17 @@ class _KeptAsValues:
     """Accumulators in a backend's table of entries, where each is the value of a state."""
 
     def __init__(
-        self, declaration: ValueState[Any], schema: pa.Schema, step: str, key: pa.DataType, backend: StateBackend
+        self,
+        declaration: ValueState[Any],
+        schema: pa.Schema,
+        step: str,
+        cursor: Cursor,
+        opened: tuple[KeyTable, StateTable],
     ) -> None:
-        self._schema, self._step = schema, step
+        self._schema, self._step, self._cursor = schema, step, cursor
         self._row = row_class(tuple(field.name for field in declaration.type))
-        self._cursor = Cursor()
-        self._entries, handles = open_states([declaration], step, key, self._cursor, backend=backend)
-        self._handle: Any = handles[declaration.name]
+        self._entries = opened[0]
+        self._handle: Any = opened[1]
 
     @property
     def table(self) -> StateTable:

@@ -36,6 +36,7 @@ from headwater.graph.nodes import (
     MapNode,
     Node,
     NormalizeNode,
+    OverAggregateNode,
     ProcessNode,
     ReduceNode,
     RegularJoinNode,
@@ -52,6 +53,7 @@ from headwater.graph.nodes import (
     WithRowKindNode,
 )
 from headwater.graph.nodes.core import NOWHERE
+from headwater.graph.nodes.over import Frame, Lag, Numbering
 from headwater.graph.nodes.process import process_node
 from headwater.graph.windowed import Panes, Windowed, WindowedPair
 from headwater.local.cluster import LocalCluster
@@ -61,6 +63,7 @@ ROWS = Schema.of("k string, n bigint, at bigint")
 TENS = hw.tumbling("10 ms")
 RULES = hw.MapState("rules", "string", "bigint")
 LATE = hw.OutputTag("late", ROWS)
+OF_N = {"total": hw.sum("n")}
 PLACES = pa.table({"k": ["a"], "place": ["here"]})
 
 
@@ -164,6 +167,15 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
     NormalizeNode: [lambda f: NormalizeNode.of(dataclasses.replace(f.rows, changelog=BY_KEY), name="whole")],
     RunningNode: [lambda f: RunningNode.of(f.keyed, aggregates={"total": hw.sum("n")})],
     ReduceNode: [lambda f: ReduceNode.of(f.keyed, function=max)],
+    OverAggregateNode: [
+        lambda f: OverAggregateNode.of(
+            f.rows,
+            functions={"total": hw.sum("n"), "nth": Numbering("rank"), "before": Lag("n", 2, "at")},
+            partition_by=["k"],
+            frame=Frame("rows", 2),
+        ),
+        lambda f: OverAggregateNode.of(f.rows, functions={"total": hw.sum("n")}, time="processing"),
+    ],
     DeduplicateNode: [lambda f: DeduplicateNode.of(f.rows, by=["k", "n"], ttl="1 h")],
     TopNNode: [lambda f: TopNNode.of(f.keyed, n=3, by=["n", "at"], descending=[True, False])],
     IntervalJoinNode: [
@@ -229,6 +241,13 @@ KEPT: dict[type[Node], dict[str, Any]] = {
     },
     NormalizeNode: {"key": "k: string", "rows": "k string, n bigint, at bigint"},
     ReduceNode: {"key": "k: string", "rows": "k string, n bigint, at bigint"},
+    OverAggregateNode: {
+        "key": "k: string",
+        "rows": "k string, n bigint, at bigint",
+        "time": "event",
+        "frame": "rows 2 preceding",
+        "functions": {"total": "hw.sum('n')", "nth": "rank()", "before": "lag('n', 2, 'at')"},
+    },
     DeduplicateNode: {"key": "k, n: struct<k:string,n:bigint>"},
     TopNNode: {
         "key": "k: string",
@@ -322,6 +341,18 @@ def test_every_kind_that_keeps_something_says_what_in_words_that_stay(flows: Flo
         ),
         (lambda f: RunningNode.of(f.rows, aggregates={"total": hw.sum("n")}), "'agg' needs a keyed stream"),
         (lambda f: RunningNode.of(f.keyed, aggregates={}), "'agg' needs an aggregate"),
+        (lambda f: OverAggregateNode.of(f.rows, functions={}), "'over_aggregate' needs a function"),
+        (lambda f: OverAggregateNode.of(f.rows, functions=OF_N, time="row"), "orders rows by time='event' or"),
+        (lambda f: OverAggregateNode.of(f.rows, functions={"k": hw.count()}), "shows results in new columns; got 'k'"),
+        (lambda f: OverAggregateNode.of(f.rows, functions=OF_N, partition_by=["m"]), "there is no field 'm'"),
+        (lambda f: OverAggregateNode.of(f.rows, functions=OF_N, frame=Frame("groups")), "needs a frame by 'rows' or"),
+        (lambda f: OverAggregateNode.of(f.rows, functions=OF_N, frame=Frame("rows", -1)), "needs a frame by 'rows' or"),
+        (lambda f: OverAggregateNode.of(f.rows, functions={"x": Numbering("ntile")}), "numbers rows by row_number"),
+        (lambda f: OverAggregateNode.of(f.rows, functions={"x": Lag("n", -1)}), "looks back in time"),
+        (
+            lambda f: OverAggregateNode.of(f.rows, functions={"x": Lag("n", 1, "k")}),
+            "needs a default of the type of 'n'",
+        ),
         (lambda f: ReduceNode.of(f.rows, function=max), "'reduce' needs a keyed stream"),
         (lambda f: ReduceNode.of(f.keyed, function="n"), "'reduce' needs a function"),
         (lambda f: DeduplicateNode.of(f.rows, by=[]), "'deduplicate' needs columns to tell rows by"),

@@ -9,6 +9,7 @@ from headwater.graph.nodes.core import Node
 from headwater.graph.nodes.ends import SinkNode, SourceNode
 from headwater.graph.nodes.joins import IntervalJoinNode, JoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.graph.nodes.lookup import LookupJoinNode
+from headwater.graph.nodes.over import OverAggregateNode
 from headwater.graph.nodes.process import BroadcastProcessNode, CoProcessNode, KeyedProcessNode, StatefulProcessNode
 from headwater.graph.nodes.ranks import DeduplicateNode, TopNNode
 from headwater.graph.nodes.rows import FilterNode, FlatMapNode, MapAsyncNode, MapNode, ProcessNode, RowFunctionNode
@@ -32,6 +33,7 @@ __all__ = [
     "MapNode",
     "Node",
     "NormalizeNode",
+    "OverAggregateNode",
     "ProcessNode",
     "ReduceNode",
     "RegularJoinNode",

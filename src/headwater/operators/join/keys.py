@@ -67,7 +67,9 @@ def keyed_rows(batch: Batch, key: Key) -> Batch:
 
 
 def keys_in(rows: pa.Table, names: list[str]) -> JoinKeys:
-    """The keys of rows that have them among their columns."""
+    """The keys of rows that have them among their columns; without any, all rows have one."""
+    if not names:
+        return JoinKeys([], np.zeros(len(rows), np.uint64))
     return JoinKeys.of([flat(column) for column in key_columns(rows, names)])
 
 

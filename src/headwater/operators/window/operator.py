@@ -15,7 +15,7 @@ from headwater.functions import EVENT, Pane, ProcessWindowFunction, WindowContex
 from headwater.graph.nodes import WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_ELEMENT, BY_RUNS
 from headwater.operators.contract import Emit, StepTime
-from headwater.operators.keys import keys_of
+from headwater.operators.keys import key_spread, keys_of
 from headwater.operators.stateless.functions import SideRow, rows_of, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, own_copy, user_code_failed
@@ -26,7 +26,7 @@ from headwater.operators.window.late import LateRows, late_rows
 from headwater.operators.window.panes import Cleared, Event, Fired, Firing, Merged, PaneBook
 from headwater.operators.window.pieces import Cut
 from headwater.operators.window.reach import assigned_by, check_reach, reach_of
-from headwater.operators.window.scope import Scope, key_spread, scope_of, scope_spread, scope_type
+from headwater.operators.window.scope import Scope, scope_of, scope_spread, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
 from headwater.state.handles.opening import open_states

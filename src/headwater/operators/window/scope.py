@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.graph.edges import Key
-from headwater.state.spread import BY_KEY, TO_FIRST, ByKey, Spread
+from headwater.state.spread import TO_FIRST, ByKey, Spread
 from headwater.windows.assigners import Window
 
 _BY_KEY_OF_SCOPE: Spread = ByKey(["key"], lambda table: pc.struct_field(table["key"], "key"))
@@ -20,11 +20,6 @@ Scope = tuple[Any, int, int]
 def scope_type(key: pa.DataType) -> pa.DataType:
     """The type of a scope as the key of an entry."""
     return pa.struct([pa.field("key", key), pa.field("start", pa.int64()), pa.field("end", pa.int64())])
-
-
-def key_spread(key: Key) -> Spread:
-    """Where state of the key goes."""
-    return TO_FIRST if key.is_nothing else BY_KEY
 
 
 def scope_spread(key: Key) -> Spread:

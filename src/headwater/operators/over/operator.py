@@ -1,0 +1,143 @@
+"""The OVER operator: rows wait until their time has passed, then each part computes its functions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps
+from headwater.data.rows import Row
+from headwater.errors import RowError
+from headwater.functions import EVENT
+from headwater.graph.nodes import OverAggregateNode
+from headwater.graph.nodes.over import RANGE, Lag, Numbering
+from headwater.operators.contract import Emit, StatefulOperator, StepTime
+from headwater.operators.join.keys import keys_in
+from headwater.operators.join.store import RowStore, merged_stores
+from headwater.operators.over.due import Due
+from headwater.operators.over.parts import LastRows, Numberings, Part, RowsInRange, RunningAggregates
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
+from headwater.state.table import StateTable
+
+_AT = "@at"
+"""The column with the event time of a row that waits in processing time."""
+
+
+class OverAggregateOperator(StatefulOperator):
+    """Runs one OVER on one subtask.
+
+    In event time rows wait for the watermark, and are given in the order of time, then of arrival. In processing time a
+    row is given at once, but for frames by a stretch of time, in which the rows of one time are one.
+    """
+
+    needs_order = True
+
+    def __init__(self, node: OverAggregateNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
+        self._node, self._step, self._is_event_time = node, step, node.time == EVENT
+        self._names = list(node.key.columns)
+        self._stores: dict[str, RowStore] = {}
+        self._tables: dict[str, StateTable] = {}
+        self._parts = self._make_parts(step, backend)
+        self._waiting: RowStore | None = None
+        if self._is_event_time or (node.frame.kind == RANGE and node.frame.preceding is not None):
+            rows = node.rows.arrow
+            self._waiting = RowStore(
+                rows if self._is_event_time else rows.append(pa.field(_AT, pa.int64())), self._names
+            )
+            self._stores["waiting"] = self._waiting
+        self._dropped = 0
+
+    def _make_parts(self, step: str, backend: StateBackend) -> list[Part]:
+        node, functions = self._node, self._node.functions
+        numberings = {name: one for name, one in functions.items() if isinstance(one, Numbering)}
+        lags = {name: one for name, one in functions.items() if isinstance(one, Lag)}
+        aggregates = {name: one for name, one in functions.items() if not isinstance(one, Numbering | Lag)}
+        parts: list[Part] = []
+        if numberings:
+            numbers = Numberings(node, numberings, step, backend)
+            self._tables["numbers"] = numbers.kept.table
+            parts.append(numbers)
+        if aggregates and node.frame.preceding is None:
+            running = RunningAggregates(node, aggregates, step, backend)
+            self._tables["kept"] = running.kept.table
+            parts.append(running)
+            aggregates = {}
+        elif aggregates and node.frame.kind == RANGE:
+            ranged = RowsInRange(node, aggregates, step)
+            self._stores["range"] = ranged.store
+            parts.append(ranged)
+            aggregates = {}
+        if aggregates or lags:
+            last = LastRows(node, aggregates, lags, step)
+            self._stores["last"] = last.store
+            parts.append(last)
+        return parts
+
+    def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        if self._is_event_time:
+            batch = self._timely(batch, time.watermark_ms)
+        times = batch.timestamps if self._is_event_time else np.full(len(batch), time.now_ms)
+        if self._waiting is None:
+            self._give(batch.table, times, batch.timestamps, emit)
+            return
+        rows = batch.table
+        if not self._is_event_time:
+            rows = rows.append_column(pa.field(_AT, pa.int64()), pa.array(batch.timestamps))
+        self._waiting.add(rows, times, keys_in(rows, self._names))
+
+    def _timely(self, batch: Batch, watermark_ms: int) -> Batch:
+        """The rows that are not late; the others are counted."""
+        times = batch.timestamps
+        if len(times) and times.min() == MIN_TIMESTAMP:
+            raise RowError.no_event_time(self._step)
+        timely = np.flatnonzero(times > watermark_ms)
+        self._dropped += len(batch) - len(timely)
+        return batch if len(timely) == len(batch) else batch.take(timely)
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        if self._is_event_time:
+            self._give_until(time.watermark_ms, emit)
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        if not self._is_event_time and self._waiting is not None:
+            self._give_until(time.now_ms - 1, emit)  # of which more rows cannot come
+
+    def _give_until(self, until_ms: int, emit: Emit) -> None:
+        assert self._waiting is not None
+        rows, times = self._waiting.expire(until_ms, unmarked=True)
+        if len(rows):
+            stamps = times if self._is_event_time else rows.column(_AT).to_numpy()
+            self._give(rows.select(self._node.rows.names), times, stamps, emit)
+        for part in self._parts:
+            part.expire(until_ms)
+
+    def _give(self, rows: pa.Table, times: Timestamps, stamps: Timestamps, emit: Emit) -> None:
+        """Give rows, in the order of time, each with the results of all functions."""
+        due, place = Due.of(rows, times, self._node.key)
+        results: dict[str, pa.Array] = {}
+        for part in self._parts:
+            results |= part.over(due)
+        columns = [results[name].take(pa.array(place)) for name in self._node.functions]
+        table = pa.Table.from_arrays([*rows.columns, *columns], schema=self._node.schema.arrow)
+        emit(None, Batch(table, stamps))
+
+    def tables(self) -> dict[str, StateTable]:
+        return {**self._tables, **self._stores}
+
+    def counters(self) -> dict[str, int]:
+        dropped, self._dropped = self._dropped, 0
+        return {"late_dropped": dropped}
+
+    def meta(self) -> dict[str, Any]:
+        return {name: store.meta() for name, store in self._stores.items()}
+
+    def set_meta(self, meta: dict[str, Any]) -> None:
+        for name, store in self._stores.items():
+            store.set_meta(meta[name])
+
+    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
+        return merged_stores(metas)

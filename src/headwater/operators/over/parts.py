@@ -1,0 +1,232 @@
+"""What an OVER is put together from: each part computes some of its functions and keeps what these need of earlier rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headwater.aggregates import Aggregate
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, flat
+from headwater.graph.nodes import OverAggregateNode
+from headwater.graph.nodes.over import Lag, Numbering
+from headwater.operators.aggregation import Aggregation
+from headwater.operators.grouping import Codes
+from headwater.operators.join.store import RowStore
+from headwater.operators.keys import key_spread
+from headwater.operators.over.due import Due
+from headwater.operators.over.frames import between, up_to_each
+from headwater.state.accumulators import open_accumulators
+from headwater.state.backend import StateBackend
+from headwater.state.columns import Places
+
+Results = Mapping[str, pa.Array]
+"""A value for each row that is due, by the name of the function."""
+
+
+class Part(Protocol):
+    """Computes some functions over the rows that are due."""
+
+    def over(self, due: Due) -> Results:
+        """The results; what later rows need of these is kept."""
+
+    def expire(self, until_ms: int) -> None:
+        """All rows up to a time have been due."""
+        return
+
+
+class RunningAggregates:
+    """Aggregates over all rows so far: one accumulator of each partition is kept."""
+
+    def __init__(
+        self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], step: str, backend: StateBackend
+    ) -> None:
+        self._aggregation = Aggregation(aggregates, node.rows, step)
+        self._names, self._by_range = list(aggregates), node.frame.kind == "range" and node.time == "event"
+        self._schema = pa.schema(self._aggregation.fields)
+        self.kept = open_accumulators("kept", self._schema, step, node.key.type, key_spread(node.key), backend=backend)
+
+    def over(self, due: Due) -> Results:
+        count = len(due.times)
+        each = self._aggregation.partial(due.rows, np.arange(count), count).cast(self._schema)
+        found: pa.Table = None
+
+        def fold(places: Places, before: pa.Table) -> pa.Table:
+            """The accumulators of a partition are a row before its rows."""
+            nonlocal found
+            groups = np.concatenate([places, due.groups])
+            order = np.argsort(groups, kind="stable")
+            rows = pa.concat_tables([before, each]).take(pa.array(order))
+            until = up_to_each(self._aggregation, rows, groups[order])
+            found = until.filter(pa.array(order >= len(places)))
+            return found.take(pa.array(due.last))
+
+        self.kept.update(due.keys, fold)
+        if self._by_range:
+            found = found.take(pa.array(due.last_of_time()))
+        return dict(zip(self._names, self._aggregation.result(found), strict=True))
+
+    def expire(self, until_ms: int) -> None:
+        """Nothing is of a time."""
+
+
+class Numberings:
+    """The numbers of rows: how many rows of each partition there were is kept, and the numbers of the last one."""
+
+    _SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("rows", "time", "rank", "dense_rank")])
+
+    def __init__(
+        self, node: OverAggregateNode, functions: Mapping[str, Numbering], step: str, backend: StateBackend
+    ) -> None:
+        self._functions = functions
+        self.kept = open_accumulators(
+            "numbers", self._SCHEMA, step, node.key.type, key_spread(node.key), backend=backend
+        )
+
+    def over(self, due: Due) -> Results:
+        found: dict[str, Codes] = {}
+
+        def fold(places: Places, before: pa.Table) -> pa.Table:
+            nonlocal found
+            rows, time, rank, dense = (_spread(column, places, len(due.first)) for column in before.columns)
+            found = _numbers(due, rows, (time, rank, dense))
+            last = due.last
+            values = [found["row_number"][last], due.times[last], found["rank"][last], found["dense_rank"][last]]
+            return pa.Table.from_arrays([pa.array(value) for value in values], schema=self._SCHEMA)
+
+        self.kept.update(due.keys, fold)
+        return {name: pa.array(found[numbering.function]) for name, numbering in self._functions.items()}
+
+    def expire(self, until_ms: int) -> None:
+        """Nothing is of a time."""
+
+
+def _spread(column: pa.ChunkedArray, places: Places, count: int) -> Codes:
+    """The values of some partitions, and 0 of the others."""
+    values = np.zeros(count, np.int64)
+    values[places] = column.to_numpy()
+    return values
+
+
+def _numbers(due: Due, rows: Codes, last: tuple[Codes, Codes, Codes]) -> dict[str, Codes]:
+    """The numbers of rows, of partitions that had so many before, of which the last had this time and these numbers."""
+    time, rank, dense = last
+    groups, places = due.groups, np.arange(len(due.times))
+    number = rows[groups] + places - due.first[groups] + 1
+    is_new = due.is_new_time.copy()
+    is_new[due.first] = (rows == 0) | (time != due.times[due.first])
+    newest = np.maximum.accumulate(np.where(is_new, places, -1))
+    is_known = newest >= due.first[groups]
+    times = np.cumsum(is_new)
+    before: Codes = times[due.first] - is_new[due.first]
+    return {
+        "row_number": number,
+        "rank": np.where(is_known, number[newest], rank[groups]),
+        "dense_rank": dense[groups] + times - before[groups],
+    }
+
+
+class LastRows:
+    """Aggregates over the last rows by number, and values of earlier rows: as many rows as these reach are kept."""
+
+    def __init__(
+        self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], lags: Mapping[str, Lag], step: str
+    ) -> None:
+        self._lags, self._names = lags, list(aggregates)
+        self._aggregation = Aggregation(aggregates, node.rows, step) if aggregates else None
+        self._preceding = (node.frame.preceding or 0) if aggregates else 0
+        self._reach = max([self._preceding, *(lag.offset for lag in lags.values())])
+        read = [name for aggregate in aggregates.values() for name in aggregate.columns]
+        self.store, self._columns = _store(node, [*read, *(lag.column for lag in lags.values())])
+
+    def over(self, due: Due) -> Results:
+        rows, keys = due.columns(self._columns)
+        found = [*self.store.find(keys.take(due.first)), self.store.nothing(len(due.first))]
+        groups = np.concatenate([*(part.probes for part in found), due.groups])
+        order = np.argsort(groups, kind="stable")
+        groups = groups[order]
+        together = pa.concat_tables([*(part.rows for part in found), rows]).take(pa.array(order))
+        ids = np.concatenate([part.ids for part in found])
+        at = np.flatnonzero(order >= len(ids))
+        first = np.searchsorted(groups, groups)
+        results: dict[str, pa.Array] = {}
+        if self._aggregation is not None:
+            each = self._aggregation.partial(together, np.arange(len(groups)), len(groups))
+            frames = between(self._aggregation, each, groups, np.maximum(at - self._preceding, first[at]), at + 1)
+            results = dict(zip(self._names, self._aggregation.result(frames), strict=True))
+        for name, lag in self._lags.items():
+            results[name] = _lagged(lag, together, due, at=at, first=first[at])
+        self._keep(order, np.searchsorted(groups, groups, side="right"), ids, due)
+        return results
+
+    def _keep(self, order: Places, ends: Places, ids: Places, due: Due) -> None:
+        """Keep the last rows of each partition, as many as are reached from the next one."""
+        stays = ends - np.arange(len(order)) <= self._reach
+        was = order < len(ids)
+        self.store.remove(np.sort(ids[order[was & ~stays]]))
+        rows, keys = due.columns(self._columns)
+        new = order[~was & stays] - len(ids)
+        self.store.add(rows.take(pa.array(new)), due.times[new], keys.take(new))
+
+    def expire(self, until_ms: int) -> None:
+        """Rows are not kept by time."""
+
+
+def _lagged(lag: Lag, rows: pa.Table, due: Due, *, at: Places, first: Places) -> pa.Array:
+    """Values of the rows so many before those at these places, of partitions that begin at others."""
+    before = at - lag.offset
+    values = flat(rows.column(lag.column).take(pa.array(before, mask=before < first)))
+    if lag.default is None:
+        return values
+    return pc.if_else(pa.array(before >= first), values, flat(due.rows.column(lag.default)))
+
+
+class RowsInRange:
+    """Aggregates over the rows of a stretch of time: rows are kept for as long."""
+
+    def __init__(self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], step: str) -> None:
+        assert node.frame.preceding is not None
+        self._names, self._preceding_ms = list(aggregates), node.frame.preceding
+        self._aggregation = Aggregation(aggregates, node.rows, step)
+        read = [name for aggregate in aggregates.values() for name in aggregate.columns]
+        self.store, self._columns = _store(node, read)
+
+    def over(self, due: Due) -> Results:
+        rows, keys = due.columns(self._columns)
+        low = _earlier(due.times, self._preceding_ms)
+        high = np.full(len(due.first), MAX_TIMESTAMP)
+        found = [*self.store.find(keys.take(due.first), low[due.first], high), self.store.nothing(len(due.first))]
+        groups = np.concatenate([*(part.probes for part in found), due.groups])
+        times = np.concatenate([*(part.times for part in found), due.times])
+        order = np.argsort(groups, kind="stable")
+        groups, times = groups[order], times[order]
+        together = pa.concat_tables([*(part.rows for part in found), rows]).take(pa.array(order))
+        at = np.flatnonzero(order >= len(order) - len(rows))
+        known = np.unique(times)
+        numbers = groups * (len(known) + 1) + np.searchsorted(known, times)  # in order, as times are in each group
+        lowest = groups[at] * (len(known) + 1) + np.searchsorted(known, low)
+        each = self._aggregation.partial(together, np.arange(len(groups)), len(groups))
+        ends = np.searchsorted(numbers, numbers[at], side="right")
+        frames = between(self._aggregation, each, groups, np.searchsorted(numbers, lowest), ends)
+        self.store.add(rows, due.times, keys)
+        return dict(zip(self._names, self._aggregation.result(frames), strict=True))
+
+    def expire(self, until_ms: int) -> None:
+        """The next row is later, and reaches so far back."""
+        self.store.expire(max(until_ms - self._preceding_ms, MIN_TIMESTAMP))
+
+
+def _store(node: OverAggregateNode, read: list[str]) -> tuple[RowStore, list[str]]:
+    """What keeps the columns that are read, and those of the key."""
+    wanted = {*node.key.columns, *read}
+    names = [name for name in node.rows.names if name in wanted]
+    schema = pa.schema([node.rows.field(name) for name in names])
+    return RowStore(schema, list(node.key.columns)), names
+
+
+def _earlier(times: Timestamps, by_ms: int) -> Timestamps:
+    """Times so much earlier, but for those before which there are no so early ones."""
+    return np.maximum(times, MIN_TIMESTAMP + by_ms) - by_ms
