@@ -110,10 +110,10 @@ class GraphError(HeadwaterError, ValueError):
         return cls(f"step {step!r} needs a keyed stream; got {got}; call .key_by(...) first")
 
     @classmethod
-    def needs_event_time(cls, step: str, source: str) -> GraphError:
+    def needs_event_time(cls, step: str, source: str, otherwise: str) -> GraphError:
         return cls(
             f"step {step!r} works in event time, and the rows of source {source!r} have none; give the source "
-            f"watermarks, such as hw.Watermarks.bounded('time', '5 s'), or use hw.processing_time(...)"
+            f"watermarks, such as hw.Watermarks.bounded('time', '5 s'), or {otherwise}"
         )
 
     @classmethod
@@ -128,10 +128,12 @@ class GraphError(HeadwaterError, ValueError):
         )
 
     @classmethod
-    def not_shippable(cls, step: str, what: str, kind: str, why: str) -> GraphError:
+    def not_shippable(cls, step: str, what: str, kind: str, why: str, *, opens: bool) -> GraphError:
+        place = "in open(), which is called where the function runs" if opens else "where it is used"
+        otherwise = "" if opens else ", or in open() of a process function"
         return cls(
             f"step {step!r} goes to workers as a copy, and {what} ({kind}) cannot be copied: {why}; "
-            f"make it in open(), which is called where the function runs"
+            f"make it {place}{otherwise}"
         )
 
     @classmethod
@@ -203,7 +205,7 @@ class RowError(HeadwaterError, ValueError):
     def no_event_time(cls, step: str) -> RowError:
         return cls(
             f"step {step!r} works in event time, and a row has none; give the source watermarks, "
-            "call .assign_watermarks(...) on the stream, or use hw.processing_time(...)"
+            "call .assign_watermarks(...) on the stream, or work in processing time"
         )
 
     @classmethod

@@ -12,7 +12,7 @@ from headwater.descriptors import ReducingState
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import EVENT, OutputTag
-from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_how
+from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_how, check_states
 from headwater.graph.edges import GLOBAL
 from headwater.graph.flow import Flow
 from headwater.windows.assigners import WindowAssigner
@@ -58,7 +58,7 @@ class Windowing:
         if not isinstance(self.assigner, WindowAssigner):
             raise GraphError.bad_argument("window", "needs windows", self.assigner, "write window(hw.tumbling('10 s'))")
         if self.trigger is not None:
-            checked(self.trigger, "trigger")
+            _check_trigger(checked(self.trigger, "trigger"))
             if self.assigner.merges:
                 _check_merges(self.trigger, self.rows)
         if self.evictor is not None and not isinstance(self.evictor, Evictor):
@@ -193,6 +193,12 @@ class WindowedPair(Windowing):
 def _as_value(rows: Schema) -> pa.DataType:
     """A row as a value; where the other input has one, its fields are null, also those declared not null."""
     return pa.struct([pa.field(field.name, field.type) for field in rows.arrow])
+
+
+def _check_trigger(trigger: Trigger) -> None:
+    check_states(trigger, type(trigger).__name__)
+    for part in trigger.parts():
+        _check_trigger(part)
 
 
 def _check_merges(trigger: Any, rows: Schema) -> None:

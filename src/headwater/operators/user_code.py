@@ -44,17 +44,28 @@ def own_copy(function: Function, step: str) -> Function:
 
 def not_copied(function: Any, step: str, error: Exception, copied: Callable[[Any], Any]) -> GraphError:
     """The error to raise where a function cannot be copied: it names what of it cannot, as far as that can be found."""
-    if inspect.isfunction(function):
-        used = inspect.getclosurevars(function)
-        parts = {**used.globals, **used.nonlocals}
+    name, value, reason = "its function", function, error
+    before, seen = "self.", {id(function)}
+    while (found := _uncopied(value, before, copied)) is not None and id(found[1]) not in seen:
+        name, value, reason = found
+        before = f"{name}."
+        seen.add(id(value))
+    return GraphError.not_shippable(step, name, _kind(value), str(reason), opens=hasattr(function, "open"))
+
+
+def _uncopied(thing: Any, before: str, copied: Callable[[Any], Any]) -> tuple[str, Any, Exception] | None:
+    """What a function uses, or an object has, that cannot be copied: its name, itself, and why."""
+    if inspect.isfunction(thing):
+        used = inspect.getclosurevars(thing)
+        held = {**used.globals, **used.nonlocals}
     else:
-        parts = {f"self.{name}": value for name, value in getattr(function, "__dict__", {}).items()}
-    for name, value in parts.items():
+        held = {f"{before}{name}": value for name, value in getattr(thing, "__dict__", {}).items()}
+    for name, value in held.items():
         try:
             copied(value)
         except Exception as reason:
-            return GraphError.not_shippable(step, name, _kind(value), str(reason))
-    return GraphError.not_shippable(step, "its function", _kind(function), str(error))
+            return name, value, reason
+    return None
 
 
 def _kind(value: object) -> str:

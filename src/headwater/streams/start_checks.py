@@ -14,14 +14,14 @@ def check_event_time(graph: Graph) -> None:
             for edge in node.inputs:
                 source = _timeless(graph, graph.node(edge.source))
                 if source is not None:
-                    raise GraphError.needs_event_time(graph.uid(node), graph.uid(source))
+                    raise GraphError.needs_event_time(graph.uid(node), graph.uid(source), node.without_event_time)
 
 
 def _timeless(graph: Graph, node: Node) -> Node | None:
     """A source whose rows come out of a step without a time; None where they have one, or may get one on the way."""
     if isinstance(node, SourceNode):
         return node if node.watermarks.column is None else None
-    if node.is_stateful or node.sets_time or node.gives_times:
+    if node.sets_time or node.gives_times:
         return None
     found = (_timeless(graph, graph.node(edge.source)) for edge in node.inputs)
     return next((source for source in found if source is not None), None)

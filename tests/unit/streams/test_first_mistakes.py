@@ -44,9 +44,10 @@ def of_union(stream: Any) -> Any:
         of_union,
         lambda s: s.window_all(hw.session("1 s")).agg(n=hw.count()),
         joined,
-        lambda s: s._env.from_rows(ROWS, SCHEMA, PLAIN, name="timed").temporal_join(s, on="user"),
+        lambda s: total(s.key_by("user").process(Passing(), SCHEMA)),
+        lambda s: total(s.deduplicate("n").key_by("user").reduce(lambda a, b: b)),
     ],
-    ids=["at once", "behind steps", "beside another", "over all", "joined", "versions"],
+    ids=["at once", "behind steps", "beside another", "over all", "joined", "behind a function", "behind others"],
 )
 def test_windows_and_joins_in_event_time_over_rows_without_one_are_refused_before_a_row_is_read(
     build: Callable[[Any], Any],
@@ -56,15 +57,40 @@ def test_windows_and_joins_in_event_time_over_rows_without_one_are_refused_befor
     assert "hw.Watermarks.bounded('time', '5 s'), or use hw.processing_time" in str(told.value)
 
 
+@pytest.mark.parametrize("untimed", ["left", "right"])
+def test_joins_in_event_time_over_rows_without_one_are_refused_with_what_they_can_do(untimed: str) -> None:
+    stream = events(None)
+    timed = stream._env.from_rows(ROWS, SCHEMA, PLAIN, name="timed")
+    left, right = (one.key_by("user") for one in ((stream, timed) if untimed == "left" else (timed, stream)))
+    with pytest.raises(hw.GraphError, match=r"source 'events' have none; .* or join by time='processing'"):
+        left.interval_join(right, ("0 s", "1 s")).collect()
+    with pytest.raises(hw.GraphError, match=r"source 'events' have none; .* or take event time from a column with"):
+        left.temporal_join(right).collect()
+
+
+class Passing(hw.KeyedProcessFunction):
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        yield event
+
+
+class Timing(hw.KeyedProcessFunction):
+    def process(self, event: Any, ctx: hw.Context) -> None:
+        ctx.timers.event_time(event.ts)
+
+    def on_timer(self, timer: hw.Timer, ctx: hw.Context) -> Iterator[Any]:
+        yield {"user": ctx.key, "n": {"ann": 1, "bob": 2}[ctx.key], "ts": timer.timestamp}
+
+
 @pytest.mark.parametrize(
     "build",
     [
         lambda s: s.key_by("user").window(hw.count(1)).agg(n=hw.sum("n")),
         lambda s: total(s.map_batches(lambda table: table, timestamp="ts")),
         lambda s: total(s.assign_watermarks(PLAIN)),
+        lambda s: total(s.key_by("user").process(Timing(), SCHEMA)),
         lambda s: s.key_by("user").window(hw.global_window()).trigger(hw.triggers.count(1)).agg(n=hw.sum("n")),
     ],
-    ids=["by count", "times given on the way", "watermarks assigned", "global"],
+    ids=["by count", "times given on the way", "watermarks assigned", "times of timers", "global"],
 )
 def test_windows_that_need_no_watermarks_go_without(build: Callable[[Any], Any]) -> None:
     assert sorted(row.n for row in build(events(None)).collect()) == [1, 2]
@@ -97,6 +123,38 @@ class InInit(hw.KeyedProcessFunction):
 def test_state_made_in_init_is_told_to_move_to_the_class() -> None:
     with pytest.raises(hw.GraphError, match=r"got 'self\.count = hw\.ValueState\(\.\.\.\)'; move it out of __init__"):
         events().key_by("user").process(InInit(), "n long")
+
+
+class Counting(hw.Trigger):
+    def __init__(self) -> None:
+        self.seen = hw.ValueState("long", default=0)
+
+    def on_element(self, event: Any, ctx: Any) -> hw.TriggerResult:
+        return hw.TriggerResult.FIRE
+
+
+@pytest.mark.parametrize("trigger", [Counting(), hw.triggers.purging(Counting())], ids=["alone", "in another"])
+def test_state_made_in_init_of_a_trigger_is_told_to_move_too(trigger: hw.Trigger) -> None:
+    windows = events().key_by("user").window(hw.tumbling("1 s"))
+    with pytest.raises(
+        hw.GraphError, match=r"'Counting' has .*got 'self\.seen = hw\.ValueState.*; move it out of __init"
+    ):
+        windows.trigger(trigger).agg(n=hw.count())
+
+
+class Guarded(hw.Trigger):
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def on_element(self, event: Any, ctx: Any) -> hw.TriggerResult:
+        return hw.TriggerResult.FIRE
+
+
+def test_what_cannot_be_copied_is_found_in_a_part_and_where_there_is_no_open() -> None:
+    windows = events().key_by("user").window(hw.tumbling("1 s"))
+    told = r"self\._inner\.lock \(a _thread\.lock\) cannot be copied: .*; make it where it is used, or in open"
+    with pytest.raises(hw.GraphError, match=told):
+        windows.trigger(hw.triggers.purging(Guarded())).agg(n=hw.count()).collect()
 
 
 class Holding(hw.KeyedProcessFunction):

@@ -24,6 +24,7 @@ class RunningNode(Node):
 
     operation: ClassVar[str] = "running"
     is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
     uses_backend: ClassVar[bool] = True
     taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
@@ -80,6 +81,7 @@ class ReduceNode(Node):
 
     operation: ClassVar[str] = "reduce"
     is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
     uses_backend: ClassVar[bool] = True
 
     key: Key

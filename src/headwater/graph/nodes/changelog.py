@@ -71,6 +71,7 @@ class NormalizeNode(Node):
 
     operation: ClassVar[str] = "normalize"
     is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
     uses_backend: ClassVar[bool] = True
 
     key: Key

@@ -42,6 +42,10 @@ class Node:
     """Whether its state lives where the job's state backend keeps it; that of other steps is in memory."""
     sets_time: ClassVar[bool] = False
     """Whether event time is the step's own from here on, whatever watermarks come before it."""
+    passes_times: ClassVar[bool] = False
+    """Whether, though it has state, rows have no other times after it than they had before."""
+    without_event_time: ClassVar[str] = "use hw.processing_time(...)"
+    """What to do with it where rows have no event time."""
     waits_by_side: ClassVar[bool] = False
     """Whether event time is taken over two inputs, each as a whole, and not over all channels alike."""
 
@@ -78,8 +82,8 @@ class Node:
 
     @property
     def gives_times(self) -> bool:
-        """Whether, though it has no state, rows have a time after it that they may not have had before."""
-        return False
+        """Whether rows may have a time after it that they did not have before."""
+        return self.is_stateful and not self.passes_times
 
     @property
     def waits_for_event_time(self) -> bool:

@@ -52,6 +52,7 @@ class IntervalJoinNode(JoinNode):
     """Pairs of rows with `left time + lower <= right time <= left time + upper`."""
 
     operation: ClassVar[str] = "interval_join"
+    without_event_time: ClassVar[str] = "join by time='processing'"
 
     time: str
     """Whose time: that of the rows, or that of the epochs they come in."""
@@ -111,6 +112,10 @@ class IntervalJoinNode(JoinNode):
         settings = {**tags, **join_settings(left, right, name=name, shown=shown)}
         return cls(schema=schema, time=time, lower_ms=lower, upper_ms=upper, **settings)
 
+    @property
+    def needs_times(self) -> bool:
+        return self.time == EVENT
+
     def kept(self) -> dict[str, Any]:
         marks = self.unmatched_left is not None or self.unmatched_right is not None
         words = {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
@@ -123,6 +128,7 @@ class RegularJoinNode(JoinNode):
     """Pairs of all rows so far, and padded rows where `how` asks for them, as a changelog."""
 
     operation: ClassVar[str] = "regular_join"
+    passes_times: ClassVar[bool] = True
     taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     how: str
@@ -176,6 +182,7 @@ class TemporalJoinNode(JoinNode):
     """Each left row with the right row of its key that was the latest at the left row's time."""
 
     operation: ClassVar[str] = "temporal_join"
+    without_event_time: ClassVar[str] = "take event time from a column with .assign_watermarks(...)"
 
     how: str
     late: OutputTag | None

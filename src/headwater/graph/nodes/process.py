@@ -77,6 +77,10 @@ class KeyedProcessNode(Node):
         return {"key": self.key.typed(), "states": declared(self.states)}
 
     @property
+    def gives_times(self) -> bool:
+        return type(self.function).on_timer is not KeyedProcessFunction.on_timer  # a timer's results have its time
+
+    @property
     def waits_for_event_time(self) -> bool:
         return sets_event_time_timers(self.function)
 

@@ -24,6 +24,7 @@ class DeduplicateNode(Node):
 
     operation: ClassVar[str] = "deduplicate"
     is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
     uses_backend: ClassVar[bool] = True
 
     key: Key
@@ -55,6 +56,7 @@ class TopNNode(Node):
 
     operation: ClassVar[str] = "top_n"
     is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
     taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     key: Key
