@@ -213,7 +213,7 @@ def converter(dtype: pa.DataType) -> Callable[[Any], Any]:
     What it returns shares nothing mutable with what it got, and equals what a round trip through Arrow gives back.
     """
     if dtype in _INT_BITS:
-        return partial(_integer, bits=_INT_BITS[dtype])
+        return _integers(_INT_BITS[dtype])
     if pa.types.is_float64(dtype):
         return _double
     if pa.types.is_float32(dtype):
@@ -229,7 +229,7 @@ def converter(dtype: pa.DataType) -> Callable[[Any], Any]:
         key, entry = converter(dtype.key_type), nullable(dtype.item_type)
         return lambda value: {key(k): entry(v) for k, v in _of(value, dict).items()}
     if pa.types.is_struct(dtype):
-        return partial(_struct, names=tuple(f.name for f in dtype), fields=[_field(f) for f in dtype])
+        return _structs(tuple(f.name for f in dtype), [_field(f) for f in dtype])
     if pa.types.is_null(dtype):
         return _nothing
     return partial(_plain, kinds=_plain_types(dtype))
@@ -242,7 +242,11 @@ def nullable(dtype: pa.DataType) -> Callable[[Any], Any]:
 
 
 def _field(field: pa.Field) -> Callable[[Any], Any]:
-    return nullable(field.type) if field.nullable else converter(field.type)
+    fits = nullable(field.type) if field.nullable else converter(field.type)
+    exact = exact_type(field.type)
+    if exact is None or exact is int:  # any of its values is one of the field's, but for integers that are too large
+        return fits
+    return lambda value: value if type(value) is exact else fits(value)
 
 
 def _plain_types(dtype: pa.DataType) -> tuple[type, ...]:
@@ -276,13 +280,19 @@ def _of(value: Any, *kinds: type) -> Any:
     return value
 
 
-def _integer(value: Any, bits: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"expected int, got {type(value).__name__}")
-    number = int(value)
-    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise OverflowError(f"does not fit {bits} bits")
-    return number
+def _integers(bits: int) -> Callable[[Any], int]:
+    least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+    def fits(value: Any) -> int:
+        if type(value) is not int:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise TypeError(f"expected int, got {type(value).__name__}")
+            value = int(value)
+        if not least <= value <= most:
+            raise OverflowError(f"does not fit {bits} bits")
+        return value  # type: ignore[no-any-return]
+
+    return fits
 
 
 def _double(value: Any) -> float:
@@ -317,6 +327,8 @@ def _decimal(value: Any, precision: int, scale: int) -> decimal.Decimal:
 
 def _aware(value: Any) -> dt.datetime:
     """A naive datetime is read as UTC, because a worker's local zone must not change results; an int as milliseconds."""
+    if type(value) is dt.datetime and value.tzinfo is UTC and not value.fold:
+        return value
     if not isinstance(value, dt.datetime):
         return _EPOCH_UTC + _since_epoch(value)
     moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -324,6 +336,8 @@ def _aware(value: Any) -> dt.datetime:
 
 
 def _naive(value: Any) -> dt.datetime:
+    if type(value) is dt.datetime and value.tzinfo is None and not value.fold:
+        return value
     if not isinstance(value, dt.datetime):
         return _EPOCH + _since_epoch(value)
     if value.tzinfo is not None:
@@ -345,14 +359,20 @@ def _since_epoch(value: Any) -> dt.timedelta:
     return dt.timedelta(milliseconds=int(value))
 
 
-def _struct(value: Any, names: tuple[str, ...], fields: list[Callable[[Any], Any]]) -> Row:
-    if isinstance(value, dict):
-        if value.keys() != set(names):
-            raise ValueError(f"has fields {sorted(map(str, value))}, not {list(names)}")
-        value = tuple(value[name] for name in names)
-    if not isinstance(value, tuple | list) or len(value) != len(names):
-        raise TypeError(f"expected a struct of {list(names)}")
-    return tuple.__new__(row_class(names), [f(v) for f, v in zip(fields, value, strict=True)])
+def _structs(names: tuple[str, ...], fields: list[Callable[[Any], Any]]) -> Callable[[Any], Row]:
+    row, known, width = row_class(names), set(names), len(names)
+
+    def fits(value: Any) -> Row:
+        if type(value) is not row:
+            if isinstance(value, dict):
+                if value.keys() != known:
+                    raise ValueError(f"has fields {sorted(map(str, value))}, not {list(names)}")
+                value = [value[name] for name in names]
+            elif not isinstance(value, tuple | list) or len(value) != width:
+                raise TypeError(f"expected a struct of {list(names)}")
+        return tuple.__new__(row, [f(v) for f, v in zip(fields, value)])  # noqa: B905  they are as many, seen above
+
+    return fits
 
 
 def _nothing(value: Any) -> None:
