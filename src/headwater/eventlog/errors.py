@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Self
 
 from headwater.errors import HeadwaterError
@@ -10,11 +12,21 @@ from headwater.errors import HeadwaterError
 class LogError(HeadwaterError):
     """The root of all errors of the embedded event log."""
 
+    appended: Mapping[int, tuple[int, int]] = MappingProxyType({})
+    """For an append by key: the partitions that took their rows before one failed."""
+
     @classmethod
     def _with(cls, text: str, **facts: object) -> Self:
         error = cls(text)
         error.__dict__.update(facts)
         return error
+
+    def after(self, appended: dict[int, tuple[int, int]]) -> Self:
+        """Tell which partitions of an append by key are done."""
+        self.appended = appended
+        if appended:
+            self.add_note(f"partitions {sorted(appended)} took their rows; append only the rest again")
+        return self
 
 
 class LogArgument(LogError):
@@ -226,8 +238,6 @@ class LogWriteFailed(LogError):
     topic: str
     partition: int
     errno: int | None
-    appended: dict[int, tuple[int, int]]
-    """For an append by key: the partitions that took their rows before this one failed."""
 
     @classmethod
     def append(cls, topic: str, partition: int, cause: OSError) -> Self:
@@ -237,7 +247,6 @@ class LogWriteFailed(LogError):
             topic=topic,
             partition=partition,
             errno=cause.errno,
-            appended={},
         )
 
     @classmethod
@@ -248,12 +257,4 @@ class LogWriteFailed(LogError):
             topic=topic,
             partition=partition,
             errno=cause.errno,
-            appended={},
         )
-
-    def after(self, appended: dict[int, tuple[int, int]]) -> Self:
-        """Tell which partitions of an append by key are done."""
-        self.appended = appended
-        if appended:
-            self.add_note(f"partitions {sorted(appended)} took their rows; append only the rest again")
-        return self

@@ -9,7 +9,7 @@ import pyarrow as pa
 from headwater.eventlog.arguments import whole
 from headwater.eventlog.conform import Rows, conform, cut
 from headwater.eventlog.descriptor import TopicDescriptor
-from headwater.eventlog.errors import LogArgument, LogWriteFailed, PartitionMissing
+from headwater.eventlog.errors import LogArgument, LogError, PartitionMissing
 from headwater.eventlog.frame import FrameBody, encode
 from headwater.eventlog.reader import PartitionReader
 from headwater.eventlog.spread import split
@@ -87,7 +87,7 @@ class Topic:
         """Append each row to the partition its key belongs to; per partition (first offset, next offset).
 
         A key always goes to the same partition, and its rows keep their order. Atomic is each partition's part, not the
-        whole: if one fails, LogWriteFailed.appended tells which were done before it, in order of their numbers.
+        whole: if one fails, the error's `appended` tells which were done before it, in order of their numbers.
         """
         if by not in self.schema.names:
             raise LogArgument.of("by", f"a field of topic {self.name!r} ({', '.join(self.schema.names)})", by)
@@ -97,7 +97,7 @@ class Topic:
         for partition, part in split(table, by, self.partitions).items():
             try:
                 done[partition] = self.append(part, partition)
-            except LogWriteFailed as error:
+            except LogError as error:
                 raise error.after(done) from error.__cause__
         return done
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, JobError
 from headwater.eventlog import EventLog
 from headwater.push.server import serve
 
@@ -52,14 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _token(log: Path) -> tuple[str, str]:
     """The token, and how to name it in a shell: from the environment, or from a file that only its owner reads."""
-    if given := os.environ.get(_TOKEN):
+    if given := os.environ.get(_TOKEN, "").strip():
         return given, f"${_TOKEN}"
     file = log / ".push-token"
     log.mkdir(parents=True, exist_ok=True)
     if not file.exists():
         with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:  # noqa: PTH123
             out.write(secrets.token_urlsafe(24))
-    return file.read_text(), f"$(cat {file})"
+    token = file.read_text().strip()  # an editor ends it with a line end, which no header can hold
+    if not token:
+        raise JobError.not_supported(f"{file} has no token in it", "remove it, and a new one is made")
+    return token, f"$(cat {file})"
 
 
 if __name__ == "__main__":

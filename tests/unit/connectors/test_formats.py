@@ -128,6 +128,26 @@ def test_json_texts_that_do_not_fit_are_told_with_their_name() -> None:
     assert "member 'b': " in decoded("json", "b binary", b'{"b": "%%%"}')[0]
 
 
+FAR = ["1e-77", "1e-99999999", "0." + "0" * 90 + "1", "1e99", "1e-3"]
+
+
+@pytest.mark.parametrize("text", FAR)
+@pytest.mark.parametrize("ddl", ["d decimal(38,2)", "d decimal(38,2), m map<string,int>"])
+def test_a_decimal_far_from_its_point_is_refused_and_no_other_number(ddl: str, text: str) -> None:
+    near = b'{"d": 1e3}'
+    found = decoded("json", ddl, near, f'{{"d": {text}}}'.encode(), f'{{"d": "{text}"}}'.encode(), b'{"d": 1.5}')
+    assert [isinstance(row, str) for row in found] == [False, True, True, False]
+    assert (found[0][0], found[3][0]) == (1000, Decimal("1.5"))
+    lines = decoded("csv", "d decimal(38,2), t string", b"1e3,x", f"{text},y".encode(), b" 1.5,1e9", b"1_0,z")
+    assert [isinstance(row, str) for row in lines] == [False, True, False, True]
+    assert (lines[0], lines[2]) == ((1000, "x"), (Decimal("1.5"), "1e9"))
+
+
+def test_true_is_no_decimal() -> None:
+    for ddl in ("d decimal(5,2)", "d decimal(5,2), m map<string,int>"):
+        assert isinstance(decoded("json", ddl, b'{"d": true}')[0], str)
+
+
 # -- CSV ------------------------------------------------------------------------------------------------------------
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+from headwater.connectors.formats.contract import FAR_DECIMAL, Format, Undecodable, refuse_types
+from headwater.data.rows import encode
 from headwater.data.schema import type_ddl
-from headwater.errors import GraphError
+from headwater.errors import GraphError, RowError
 
 _FIELD = rb"""(?:[^",\r\n]*+|"(?:[^"]|"")*+")"""
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LINE = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
 
 
@@ -33,10 +36,13 @@ class CsvFormat(Format):
             raise Undecodable("among others there is one that may be more or less than a line")
         # A last line of our own: a quote that is not closed swallows it, and then a row is missing.
         lines.append(b"," * (len(schema) - 1))
-        table = _parsed(b"\n".join(lines) + b"\n", schema)
+        text = b"\n".join(lines) + b"\n"
+        has_far = any(map(pa.types.is_decimal, schema.types)) and FAR_DECIMAL.search(text) is not None
+        table = _parsed(text, _as_text(schema) if has_far else schema)
         if len(table) != len(lines):
             raise Undecodable("it is not one line of CSV")
-        return table.slice(0, len(values)).cast(schema)
+        table = table.slice(0, len(values))
+        return _exact(table, schema) if has_far else table.cast(schema)
 
     def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
         for field in schema:
@@ -50,6 +56,29 @@ class CsvFormat(Format):
         columns = [_written(column) for column in table.columns]
         lines = pc.binary_join_element_wise(*columns, b",", null_handling="replace", null_replacement=b"")
         return lines.to_pylist()  # type: ignore[no-any-return]
+
+
+def _as_text(schema: pa.Schema) -> pa.Schema:
+    """The columns, with decimals as they are written."""
+    return pa.schema([f.with_type(pa.string()) if pa.types.is_decimal(f.type) else f for f in schema])
+
+
+def _exact(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table whose decimals are text, with each of them read by its own digits."""
+    columns = []
+    for field, column in zip(schema, table.columns, strict=True):
+        if not pa.types.is_decimal(field.type):
+            columns.append(column.cast(field.type))
+            continue
+        texts = [None if text is None else text.strip(" \t") for text in column.to_pylist()]
+        if not all(text is None or _DECIMAL.fullmatch(text) for text in texts):
+            raise Undecodable(f"field {field.name!r} is not a decimal")
+        try:
+            numbers = [None if text is None else Decimal(text) for text in texts]
+            columns.append(encode(numbers, pa.field(field.name, field.type), "csv"))
+        except RowError as error:
+            raise Undecodable(str(error).removeprefix("step 'csv', ")) from None
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:

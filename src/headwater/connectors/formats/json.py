@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
-from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
-from headwater.connectors.formats.json_exact import ExactJson
+from headwater.connectors.formats.contract import FAR_DECIMAL, Format, Undecodable, refuse_types
+from headwater.connectors.formats.json_exact import ExactJson, has_decimal
 from headwater.connectors.formats.json_text import json_rows
 
 _ROW = re.compile(r"\.? in row \d+$")
@@ -40,6 +40,8 @@ class JsonFormat(Format):
         if not all(map(_is_read, schema.types)):
             return ExactJson(schema).decode(objects)
         odd = np.array([any(text in one for text in _NOT_FINITE) for one in objects], bool)
+        if any(map(has_decimal, schema.types)):
+            odd |= np.array([FAR_DECIMAL.search(one) is not None for one in objects], bool)
         if not odd.any():
             return _by_arrow(objects, schema)
         read = [ExactJson(schema).decode(list(compress(objects, odd)))]

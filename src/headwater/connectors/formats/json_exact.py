@@ -25,7 +25,7 @@ class ExactJson:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._converts = [_converter(field.type) for field in schema]
-        self._exact_numbers = any(map(_has_decimal, schema.types))
+        self._exact_numbers = any(map(has_decimal, schema.types))
         """A number with a point is read as a decimal where a field wants every digit of it."""
 
     def decode(self, values: Sequence[bytes]) -> pa.Table:
@@ -72,10 +72,11 @@ def _converted(convert: Convert, value: Any, field: pa.Field) -> Any:
         raise RowError.value_does_not_fit("json", field.name, value, field.type, str(error)) from None
 
 
-def _has_decimal(dtype: pa.DataType) -> bool:
+def has_decimal(dtype: pa.DataType) -> bool:
+    """Whether a type is a decimal, or has one inside."""
     if pa.types.is_decimal(dtype):
         return True
-    return pa.types.is_nested(dtype) and any(_has_decimal(dtype.field(i).type) for i in range(dtype.num_fields))
+    return pa.types.is_nested(dtype) and any(has_decimal(dtype.field(i).type) for i in range(dtype.num_fields))
 
 
 def _converter(dtype: pa.DataType) -> Convert | None:
@@ -83,7 +84,7 @@ def _converter(dtype: pa.DataType) -> Convert | None:
     if pa.types.is_floating(dtype):
         return _number
     if pa.types.is_decimal(dtype):
-        return lambda value: Decimal(_text(value)) if isinstance(value, str) else Decimal(value)
+        return _decimal
     if pa.types.is_timestamp(dtype):
         return lambda value: dt.datetime.fromisoformat(_text(value))
     if pa.types.is_date(dtype):
@@ -122,6 +123,12 @@ def _number(value: Any) -> Any:
     if isinstance(value, str):
         return _NOT_FINITE.get(value, value)
     return float(value) if isinstance(value, Decimal) else value
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, bool):
+        raise TypeError("expected a number, got bool")
+    return Decimal(_text(value)) if isinstance(value, str) else Decimal(value)
 
 
 def _text(value: Any) -> str:
