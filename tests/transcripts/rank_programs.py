@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.graph.nodes import KeepFirstNode, KeepLastNode, Node, TopNNode, WindowTopNNode
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
 
@@ -47,7 +48,53 @@ def top_n_changelog(rows: Stream) -> dict[str, Stream]:
     }
 
 
+def added(rows: Stream, node: Node) -> Stream:
+    """For steps that have no handle on streams of their own."""
+    return rows._add(node)
+
+
+def top_n_places(rows: Stream) -> dict[str, Stream]:
+    """The two least rows of all; the least of each key, and the second and third of all, nulls last."""
+    flow = rows._flow
+    least: dict[str, Any] = {"by": "v", "descending": False, "nulls_first": False}
+    return {
+        "main": added(rows, TopNNode.of(flow, n=2, partition_by=(), rank=None, name="two", **least)),
+        "best": added(rows, TopNNode.of(flow, n=1, partition_by=["k"], rank=None, name="one", **least)),
+        "behind": added(rows, TopNNode.of(flow, n=3, first=2, partition_by=(), rank="place", name="behind", **least)),
+    }
+
+
+def top_n_rows_of_changelog(rows: Stream) -> dict[str, Stream]:
+    """The two largest of a table that changes, without their ranks."""
+    changes = rows.as_changelog()
+    return {"main": added(changes, TopNNode.of(changes._flow, n=2, by="v", partition_by=["k"], rank=None))}
+
+
+def window_top_n(rows: Stream) -> dict[str, Stream]:
+    """The two largest of a window, and the second row of each key, in order of arrival."""
+    two = WindowTopNNode.of(rows._flow, window_end="until", n=2, by="v", name="two")
+    second = WindowTopNNode.of(
+        rows._flow, window_end="until", n=2, first=2, by="k", partition_by=["until", "k"], rank=None, name="second"
+    )
+    return {"main": added(rows, two), "second": added(rows, second)}
+
+
+def keep_first(rows: Stream) -> dict[str, Stream]:
+    return {"main": added(rows, KeepFirstNode.of(rows._flow, by="k"))}
+
+
+def keep_last(rows: Stream) -> dict[str, Stream]:
+    """By key, and for one who must know what goes."""
+    whole = added(rows, KeepLastNode.of(rows._flow, by="k", name="whole")).where("n > 0")
+    return {"main": added(rows, KeepLastNode.of(rows._flow, by="k")), "whole": whole}
+
+
 PROGRAMS: dict[str, Program] = {
+    "keep_first": keep_first,
+    "keep_last": keep_last,
+    "top_n_places": top_n_places,
+    "top_n_rows_of_changelog": top_n_rows_of_changelog,
+    "window_top_n": window_top_n,
     "deduplicate": deduplicate,
     "deduplicate_pairs": pairs,
     "reduce": reduce,

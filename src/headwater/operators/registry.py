@@ -21,7 +21,9 @@ from headwater.operators.process.co import CoProcessOperator
 from headwater.operators.process.keyed import KeyedProcessOperator
 from headwater.operators.process.stateful import StatefulProcessOperator
 from headwater.operators.rank.deduplicate import DeduplicateOperator
+from headwater.operators.rank.keep import KeepFirstOperator, KeepLastOperator
 from headwater.operators.rank.top_n import TopNOperator
+from headwater.operators.rank.window_top_n import WindowTopNOperator
 from headwater.operators.reduce import ReduceOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.stateless.changelog import AsChangelogOperator, WithRowKindOperator
@@ -47,6 +49,8 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
     "co_process": CoProcessOperator,
     "deduplicate": DeduplicateOperator,
     "interval_join": IntervalJoinOperator,
+    "keep_first": KeepFirstOperator,
+    "keep_last": KeepLastOperator,
     "keyed_process": KeyedProcessOperator,
     "normalize": NormalizeOperator,
     "over_aggregate": OverAggregateOperator,
@@ -62,6 +66,7 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
     f"window {BY_RUNS}": partial(WindowOperator, way=BY_RUNS),
     f"window {BY_SLICES}": SlicedWindowOperator,
     f"window_join {BY_SLICES}": WindowJoinOperator,
+    "window_top_n": WindowTopNOperator,
 }
 """By operation, and where there are several ways to compute it, by that."""
 STATELESS: dict[str, Callable[..., StatelessOperator]] = {

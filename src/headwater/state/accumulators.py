@@ -33,6 +33,9 @@ class Accumulators(Protocol):
     def update(self, keys: Sequence[Any], fold: Fold) -> pa.Table:
         """Set the accumulators of keys, each of which is there once, to what `fold` makes of those kept; gives them."""
 
+    def has(self, keys: Sequence[Any]) -> npt.NDArray[np.bool_]:
+        """Which of the keys have accumulators."""
+
     def remove(self, keys: Sequence[Any]) -> None:
         """Forget keys that have accumulators."""
 
@@ -100,6 +103,9 @@ class _KeptByColumns:
         self._put(places, now.columns)
         self._written.append(places)
         return now
+
+    def has(self, keys: Sequence[Any]) -> npt.NDArray[np.bool_]:
+        return np.fromiter(map(self._places.__contains__, keys), np.bool_, len(keys))
 
     def remove(self, keys: Sequence[Any]) -> None:
         places = [self._places.pop(key) for key in keys]
@@ -208,6 +214,13 @@ class _KeptAsValues:
             self._cursor.entry = self._entries.entry(key)
             self._handle.set(row)
         return now
+
+    def has(self, keys: Sequence[Any]) -> npt.NDArray[np.bool_]:
+        found = np.zeros(len(keys), np.bool_)
+        for place, key in enumerate(keys):
+            self._cursor.entry = self._entries.entry(key)
+            found[place] = self._handle.get() is not None
+        return found
 
     def remove(self, keys: Sequence[Any]) -> None:
         for key in keys:

@@ -29,6 +29,8 @@ from headwater.graph.nodes import (
     FilterNode,
     FlatMapNode,
     IntervalJoinNode,
+    KeepFirstNode,
+    KeepLastNode,
     KeyedProcessNode,
     LookupJoinNode,
     MapAsyncNode,
@@ -50,6 +52,7 @@ from headwater.graph.nodes import (
     WhereNode,
     WindowJoinNode,
     WindowNode,
+    WindowTopNNode,
     WithRowKindNode,
 )
 from headwater.graph.nodes.core import NOWHERE
@@ -177,7 +180,17 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
         lambda f: OverAggregateNode.of(f.rows, functions={"total": hw.sum("n")}, time="processing"),
     ],
     DeduplicateNode: [lambda f: DeduplicateNode.of(f.rows, by=["k", "n"], ttl="1 h")],
-    TopNNode: [lambda f: TopNNode.of(f.keyed, n=3, by=["n", "at"], descending=[True, False])],
+    KeepFirstNode: [lambda f: KeepFirstNode.of(f.rows, by="k")],
+    KeepLastNode: [lambda f: KeepLastNode.of(f.rows, by=["k", "n"])],
+    TopNNode: [
+        lambda f: TopNNode.of(f.keyed, n=3, by=["n", "at"], descending=[True, False]),
+        lambda f: TopNNode.of(f.rows, n=3, by="n", partition_by=(), rank=None),
+    ],
+    WindowTopNNode: [
+        lambda f: WindowTopNNode.of(
+            f.rows, window_end="at", n=3, first=2, by=["n", "k"], partition_by=["k"], nulls_first=[True, False]
+        ),
+    ],
     IntervalJoinNode: [
         lambda f: IntervalJoinNode.of(f.keyed, f.others_keyed, between=("0 s", "5 s"), unmatched_left=LATE)
     ],
@@ -254,6 +267,17 @@ KEPT: dict[type[Node], dict[str, Any]] = {
         "rows": "k string, n bigint, at bigint",
         "n": 3,
         "order": {"n": True, "at": False},
+    },
+    KeepFirstNode: {"key": "k: string", "rows": "k string, n bigint, at bigint"},
+    KeepLastNode: {"key": "k, n: struct<k:string,n:bigint>", "rows": "k string, n bigint, at bigint"},
+    WindowTopNNode: {
+        "key": "at, k: struct<at:bigint,k:string>",
+        "rows": "k string, n bigint, at bigint",
+        "window end": "at",
+        "n": 3,
+        "order": {"n": True, "k": True},
+        "first": 2,
+        "nulls flipped": ["n"],
     },
     RunningNode: {"key": "k: string", "aggregates": {"total": "hw.sum('n')"}, "rows": "k string, n bigint, at bigint"},
     IntervalJoinNode: {
@@ -363,6 +387,13 @@ def test_every_kind_that_keeps_something_says_what_in_words_that_stay(flows: Flo
         (lambda f: TopNNode.of(f.keyed, n=3, by="m"), "there is no field 'm'"),
         (lambda f: TopNNode.of(f.keyed, n=3, by="n", rank="at"), "shows ranks in a new column; got 'at'"),
         (lambda f: TopNNode.of(f.keyed, n=3, by=["n", "at"], descending=[True]), "for each whether it is descending"),
+        (lambda f: TopNNode.of(f.keyed, n=3, by="n", first=4), "gives ranks from 1 or more to 3; got 4"),
+        (
+            lambda f: TopNNode.of(f.keyed, n=3, by="n", nulls_first=[True] * 2),
+            "for each column whether nulls come first",
+        ),
+        (lambda f: WindowTopNNode.of(f.rows, window_end="k", n=3, by="n"), "takes event time from a timestamp"),
+        (lambda f: KeepFirstNode.of(f.rows, by=[]), "'keep_first' needs columns to tell rows by"),
         (
             lambda f: TopNNode.of(f.rows.keyed(Key.of(ROWS, (len,), "bigint")), n=3, by="n"),
             r"so the key must be columns; got 'len\(\)'; compute the key as a column first",

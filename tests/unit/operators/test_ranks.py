@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.data.batch import MAX_TIMESTAMP
+from headwater.graph.nodes import KeepFirstNode, KeepLastNode, TopNNode, WindowTopNNode
 from headwater.testing import Harness
 
 ROWS = "k string, v double, id long"
@@ -115,3 +117,118 @@ def test_the_changes_add_up_to_the_first_rows_of_the_table(epochs: list[list[Cha
                 assert shown.pop((key, rank)) == value
         tops = {key: sorted((v for k, v in table if k == key), reverse=True)[:n] for key in "ab"}
         assert shown == {(key, at + 1): value for key, top in tops.items() for at, value in enumerate(top)}
+
+
+@examples(150)
+@given(CHANGES, st.integers(1, 3), st.integers(1, 3), st.booleans())
+def test_rows_without_ranks_add_up_to_the_first_rows_of_the_table(
+    epochs: list[list[Change]], first: int, more: int, together: bool
+) -> None:
+    """From a rank on, over a table that changes at random; what stays is not told again."""
+    n = first + more
+    partition_by: list[str] = [] if together else ["k"]
+
+    def build(stream: hw.Stream) -> hw.Stream:
+        changes = stream.as_changelog()
+        node = TopNNode.of(changes._flow, n=n, first=first, by="v", partition_by=partition_by, rank=None)
+        return changes._add(node)
+
+    harness = Harness(build, "k string, v long, row_kind string")
+    table: list[tuple[str, int]] = []
+    shown: Counter[tuple[str, int]] = Counter()
+    for epoch in epochs:
+        changes = []
+        for key, value, adds in epoch:
+            if adds:
+                table.append((key, value))
+            elif (key, value) in table:
+                table.remove((key, value))
+            else:
+                continue
+            changes.append((key, value, "+I" if adds else "-D"))
+        harness.push_all(changes)
+        before = shown.copy()
+        for key, value, kind in harness.take():
+            shown[key, value] += 1 if kind == "+I" else -1
+            assert shown[key, value] >= 0
+            assert shown[key, value] != before[key, value]
+        groups = [table] if together else [[row for row in table if row[0] == key] for key in "ab"]
+        tops = [sorted(rows, key=lambda row: -row[1])[first - 1 : n] for rows in groups]
+        assert +shown == Counter(row for top in tops for row in top)
+
+
+def node_of(build: Any, **settings: Any) -> Any:
+    return lambda stream: stream._add(build(stream._flow, **settings))
+
+
+TIMED = st.lists(
+    st.tuples(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=6), st.integers(0, 4)), max_size=6
+)
+
+
+@examples(100)
+@given(TIMED)
+def test_the_first_row_by_time_is_that_of_all_that_were_not_late(epochs: list[tuple[list[Any], int]]) -> None:
+    harness = Harness(node_of(KeepFirstNode.of, by="k"), "k string, id long")
+    watermark = -1
+    harness.watermark(watermark)
+    given_keys: set[str] = set()
+    timely: list[tuple[str, int, int]] = []
+    for number, (given_rows, ahead) in enumerate(epochs):
+        rows = [(key, 100 * number + place, watermark + at) for place, (key, at) in enumerate(given_rows)]
+        harness.push_all([row[:2] for row in rows], [at for _, _, at in rows])
+        timely += [row for row in rows if row[2] > watermark]
+        watermark += ahead
+        harness.watermark(watermark)
+        due = [row for row in sorted(timely, key=lambda row: row[2]) if row[2] <= watermark]
+        expected = []
+        for row in due:
+            if row[0] not in given_keys:
+                given_keys.add(row[0])
+                expected.append(row[:2])
+        assert [tuple(row) for row in harness.take()] == expected
+    assert harness.status("keep_first")["late_dropped"] == sum(len(rows) for rows, _ in epochs) - len(timely)
+
+
+@examples(100)
+@given(TIMED)
+def test_the_last_row_by_time_is_that_of_all_so_far(epochs: list[tuple[list[Any], int]]) -> None:
+    harness = Harness(node_of(KeepLastNode.of, by="k"), "k string, id long")
+    last: dict[str, tuple[int, int]] = {}
+    for number, (rows, ahead) in enumerate(epochs):
+        before = {key: row for key, (_, row) in last.items()}
+        for place, (key, at) in enumerate(rows):
+            if key not in last or at >= last[key][0]:
+                last[key] = (at, 100 * number + place)
+        harness.push_all([(key, 100 * number + place) for place, (key, _) in enumerate(rows)], [at for _, at in rows])
+        harness.watermark(10 * number + ahead)
+        told = {row.k: (row.id, row.row_kind) for row in harness.take()}
+        changed = {key: row for key, (_, row) in last.items() if before.get(key) != row}
+        assert told == {key: (row, "+U" if key in before else "+I") for key, row in changed.items()}
+
+
+@examples(100)
+@given(TIMED, st.integers(1, 2), st.integers(0, 2), st.booleans())
+def test_the_ranks_of_a_window_are_those_of_its_rows(
+    epochs: list[tuple[list[Any], int]], first: int, more: int, descending: bool
+) -> None:
+    """Rows of windows of five milliseconds, by what they are worth."""
+    settings: dict[str, Any] = {"n": first + more, "first": first, "by": "v", "descending": descending}
+    harness = Harness(node_of(WindowTopNNode.of, window_end="until", **settings), "v string, id long, until long")
+    watermark = -1
+    harness.watermark(watermark)
+    rows: list[tuple[str, int, int]] = []
+    for number, (given_rows, ahead) in enumerate(epochs):
+        new = [(v, 100 * n + number, (watermark + at) // 5 * 5 + 5) for n, (v, at) in enumerate(given_rows)]
+        harness.push_all(new, [until - 1 for _, _, until in new])
+        rows += [row for row in new if row[2] - 1 > watermark]
+        watermark += ahead
+        harness.watermark(watermark)
+        expected = []
+        for until in sorted({row[2] for row in rows if row[2] - 1 <= watermark}):
+            own = sorted((row for row in rows if row[2] == until), key=lambda row: row[0], reverse=descending)
+            expected += [(*row, first + place) for place, row in enumerate(own[first - 1 : first + more])]
+        rows = [row for row in rows if row[2] - 1 > watermark]
+        assert [tuple(row) for row in harness.take()] == expected
+    harness.end()
+    assert harness.state_sizes() == {}

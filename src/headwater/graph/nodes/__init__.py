@@ -6,12 +6,13 @@ from headwater.graph.nodes.aggregates import ReduceNode, RunningNode
 from headwater.graph.nodes.changelog import AsChangelogNode, NormalizeNode, WithRowKindNode
 from headwater.graph.nodes.columns import MapBatchesNode, SelectNode, WhereNode
 from headwater.graph.nodes.core import Node
+from headwater.graph.nodes.deduplication import DeduplicateNode, KeepFirstNode, KeepLastNode
 from headwater.graph.nodes.ends import SinkNode, SourceNode
 from headwater.graph.nodes.joins import IntervalJoinNode, JoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.graph.nodes.lookup import LookupJoinNode
 from headwater.graph.nodes.over import OverAggregateNode
 from headwater.graph.nodes.process import BroadcastProcessNode, CoProcessNode, KeyedProcessNode, StatefulProcessNode
-from headwater.graph.nodes.ranks import DeduplicateNode, TopNNode
+from headwater.graph.nodes.ranks import TopNNode, WindowTopNNode
 from headwater.graph.nodes.rows import FilterNode, FlatMapNode, MapAsyncNode, MapNode, ProcessNode, RowFunctionNode
 from headwater.graph.nodes.times import AssignWatermarksNode
 from headwater.graph.nodes.windows import WindowInput, WindowJoinNode, WindowNode
@@ -26,6 +27,8 @@ __all__ = [
     "FlatMapNode",
     "IntervalJoinNode",
     "JoinNode",
+    "KeepFirstNode",
+    "KeepLastNode",
     "KeyedProcessNode",
     "LookupJoinNode",
     "MapAsyncNode",
@@ -49,5 +52,6 @@ __all__ = [
     "WindowInput",
     "WindowJoinNode",
     "WindowNode",
+    "WindowTopNNode",
     "WithRowKindNode",
 ]

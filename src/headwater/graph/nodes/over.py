@@ -74,7 +74,9 @@ class OverAggregateNode(Node):
 
     operation: ClassVar[str] = "over_aggregate"
     is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
     uses_backend: ClassVar[bool] = True
+    without_event_time: ClassVar[str] = "order rows by time='processing'"
 
     key: Key
     rows: Schema

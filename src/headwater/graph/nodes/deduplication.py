@@ -1,0 +1,129 @@
+"""Steps that give one row of each key: the first, or the last so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from headwater.durations import Duration, duration_ms
+from headwater.errors import GraphError
+from headwater.graph.changelog import Changelog, ChangelogMode
+from headwater.graph.edges import Key
+from headwater.graph.flow import Flow
+from headwater.graph.nodes.core import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeduplicateNode(Node):
+    """Lets the first row of each key through, and for a time no other."""
+
+    operation: ClassVar[str] = "deduplicate"
+    is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
+
+    key: Key
+    ttl_ms: int | None
+
+    @classmethod
+    def of(cls, flow: Flow, *, by: str | Sequence[str], ttl: Duration | None = None, name: str = "deduplicate") -> Self:
+        """By one column or several. Without `ttl` a key is known for ever."""
+        key = _key(flow, by, name)
+        ttl_ms = None if ttl is None else duration_ms(ttl, what=f"the ttl of step {name!r}")
+        if ttl_ms == 0:
+            raise GraphError.bad_argument(name, "needs a ttl of more than nothing", ttl, "leave it out for ever")
+        return cls(name=name, inputs=flow.keyed(key).edges, schema=flow.schema, key=key, ttl_ms=ttl_ms)
+
+    @property
+    def grows(self) -> str | None:
+        return "every key of its input" if self.ttl_ms is None else None
+
+    def kept(self) -> dict[str, Any]:
+        return {"key": self.key.typed()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepFirstNode(Node):
+    """The row of each key with the earliest event time, given when the watermark has passed it; late rows are dropped.
+
+    Of rows of one time it is the first to arrive.
+    """
+
+    operation: ClassVar[str] = "keep_first"
+    is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
+    without_event_time: ClassVar[str] = "take event time from a column with .assign_watermarks(...)"
+
+    key: Key
+
+    @classmethod
+    def of(cls, flow: Flow, *, by: str | Sequence[str], name: str = "keep_first") -> Self:
+        key = _key(flow, by, name)
+        return cls(name=name, inputs=flow.keyed(key).edges, schema=flow.schema, key=key)
+
+    @property
+    def needs_times(self) -> bool:
+        return True
+
+    @property
+    def waits_for_event_time(self) -> bool:
+        return True
+
+    @property
+    def grows(self) -> str | None:
+        return "every key of its input"
+
+    def kept(self) -> dict[str, Any]:
+        return {"key": self.key.typed(), "rows": self.schema.ddl()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepLastNode(Node):
+    """The row of each key with the latest event time so far, as a changelog by key; late rows count like others.
+
+    Of rows of one time it is the last to arrive.
+    """
+
+    operation: ClassVar[str] = "keep_last"
+    is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
+    without_event_time: ClassVar[str] = "take event time from a column with .assign_watermarks(...)"
+
+    key: Key
+
+    @classmethod
+    def of(cls, flow: Flow, *, by: str | Sequence[str], name: str = "keep_last") -> Self:
+        key = _key(flow, by, name)
+        return cls(
+            name=name,
+            inputs=flow.keyed(key).edges,
+            schema=flow.schema,
+            changelog=Changelog(ChangelogMode.UPSERT, key.columns, keeps_times=False),
+            key=key,
+        )
+
+    @property
+    def needs_times(self) -> bool:
+        return True
+
+    @property
+    def sends_before(self) -> bool:
+        """Whether a row comes with the one whose place it takes."""
+        return self.changelog.mode is ChangelogMode.RETRACT
+
+    @property
+    def grows(self) -> str | None:
+        return "every key of its input"
+
+    def kept(self) -> dict[str, Any]:
+        return {"key": self.key.typed(), "rows": self.schema.ddl()}
+
+
+def _key(flow: Flow, by: str | Sequence[str], step: str) -> Key:
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    if not columns or not all(isinstance(column, str) for column in columns):
+        raise GraphError.bad_argument(step, "needs columns to tell rows by", by, "write deduplicate('id')")
+    return Key.of(flow.schema, columns, step=step)
