@@ -57,8 +57,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     | {"operators.user_code"}
     | {"epoch", "job", "savepoints", "task"},
     # The environment puts a job together and starts it, so it knows the engines by name; the other handles only build.
+    "sql": LEAVES | {"connectors", "graph"},
     "streams": LEAVES
-    | {"connectors", "graph", "plan", "state.keys"}
+    | {"connectors", "graph", "plan", "sql", "state.keys"}
     | {"epoch.offsets", "epoch.steps", "job.checkpoints", "job.engine", "job.progress", "job.signals"}
     | {"local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
@@ -92,7 +93,7 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "psycopg": frozenset({"connectors"}),
     "pandas": frozenset(),  # pyspark needs it, we do not
     "duckdb": frozenset({"data"}),
-    "sqlglot": frozenset({"data"}),
+    "sqlglot": frozenset({"data", "sql"}),
     "rich": frozenset({"demo"}),
     "rocksdict": frozenset({"state"}),
     "starlette": frozenset({"push"}),

@@ -28,6 +28,7 @@ from headwater.operators.reduce import ReduceOperator
 from headwater.operators.running import RunningOperator
 from headwater.operators.stateless.changelog import AsChangelogOperator, WithRowKindOperator
 from headwater.operators.stateless.functions import (
+    ComputeOperator,
     FilterOperator,
     FlatMapOperator,
     MapBatchesOperator,
@@ -72,6 +73,7 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
 STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "as_changelog": AsChangelogOperator,
     "assign_watermarks": AssignWatermarksOperator,
+    "compute": ComputeOperator,
     "with_row_kind": WithRowKindOperator,
     "map": MapOperator,
     "flat_map": FlatMapOperator,

@@ -27,8 +27,8 @@ from headwater.state.table import StateTable
 class RunningOperator(StatefulOperator):
     """Runs one `agg` without windows on one subtask: rows and what is kept of keys both go by columns.
 
-    Of a node that takes rows back it reads a changelog and gives one: for each key of an epoch at most one change, and none
-    where the result is what it was. A key whose rows were all taken back is forgotten.
+    A node that tells changes gives a changelog: for each key of an epoch at most one change, and none where the result is
+    what it was. A key whose rows were all taken back is forgotten.
     """
 
     needs_order = True
@@ -44,7 +44,7 @@ class RunningOperator(StatefulOperator):
         firsts = batch.take(groups.first)
         last = np.empty(len(groups), np.int64)
         last[groups.codes] = np.arange(len(batch))
-        if self._node.takes_back:
+        if self._node.tells_changes:
             changed = self._changes(batch, groups, firsts, last)
             if len(changed):
                 emit(None, changed)
@@ -61,12 +61,15 @@ class RunningOperator(StatefulOperator):
         fold = _Fold(aggregation, aggregation.partial(batch.table, groups.codes, count, adding).cast(self._schema))
         keys = list(keys_of(firsts, self._node.key))
         now = self._kept.update(keys, fold)
-        left = aggregation.left(now)
-        self._kept.remove([keys[place] for place in np.flatnonzero(left == 0).tolist()])
-        was_there = aggregation.left(fold.before) > 0
+        if self._node.takes_back:
+            left = aggregation.left(now)
+            self._kept.remove([keys[place] for place in np.flatnonzero(left == 0).tolist()])
+            is_there, was_there = left > 0, aggregation.left(fold.before) > 0
+        else:
+            is_there, was_there = np.ones(count, np.bool_), np.ones(len(fold.places), np.bool_)
         before = fold.places[was_there]
         old = self._shown(firsts.take(before), fold.before.filter(pa.array(was_there)))
-        replaced = Replaced(before, old, self._shown(firsts, now), left > 0)
+        replaced = Replaced(before, old, self._shown(firsts, now), is_there)
         return replaced.told(batch.timestamps, last, sends_before=self._node.sends_before)
 
     def _shown(self, keys: Batch, accumulators: pa.Table) -> pa.Table:

@@ -38,11 +38,12 @@ from headwater.streams.dead_letters import check_dead_letters
 from headwater.streams.event_time import warn_of_event_time
 from headwater.streams.given_rows import rows_of
 from headwater.streams.growth import StateGrowthWarning, warn_of_growth
-from headwater.streams.guarantees import warn_of_guarantees
+from headwater.streams.guarantees import after_failure, warn_of_guarantees
 from headwater.streams.logs import check_log_level, show_log
 from headwater.streams.runs import check_available_now, check_gives_results
 from headwater.streams.settings import check_engine, check_modes, check_name, check_sizes, unaligned_ms
 from headwater.streams.showing import first_rows, table_text
+from headwater.streams.sql_door import SqlDoor
 from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step
@@ -54,7 +55,7 @@ _ENGINES: tuple[str, ...] = get_args(EngineName)
 _MODES: tuple[str, ...] = get_args(Checkpointing)
 
 
-class Environment:
+class Environment(SqlDoor):
     """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
 
     def __init__(  # noqa: PLR0913  the settings of a job, by name
@@ -101,6 +102,7 @@ class Environment:
         check_state_backend(state_backend)
         self.name = name
         self.graph = Graph(name)
+        super().__init__()
         self._job_dir = None if job_dir is None else Path(job_dir)
         self._parallelism, self._key_groups = parallelism, key_groups
         self._interval_ms = duration_ms(checkpoint_interval, what="checkpoint_interval")
@@ -191,7 +193,7 @@ class Environment:
           source rows (1 rows in memory): its rows can be read again
           sink print (console): an epoch that is being published when the job fails is published again
         """
-        after = _after_failure(outlives_process=self._outlives_process(self._job_dir), restarts=self._restart != none())
+        after = after_failure(outlives_process=self._outlives_process(self._job_dir), restarts=self._restart != none())
         return explain_guarantees(self.name, after, self.guarantees())
 
     def _outlives_process(self, job_dir: Path | None) -> bool:
@@ -361,10 +363,10 @@ class Environment:
 
         return SparkEngine()
 
-    def _collect(self, flow: Flow) -> list[Any]:
-        """Run the part of the graph above a stream into memory; the graph itself stays as it was."""
+    def _collect(self, flow: Flow, graph: Graph | None = None) -> list[Any]:
+        """Run the part of a graph above a stream into memory; the job's graph stays as it was."""
         sink = MemorySink()
-        self._into(SinkNode.of(flow, sink=sink, name="collect"), lambda job: job.wait(), bounded=True)
+        self._into(SinkNode.of(flow, sink=sink, name="collect"), lambda job: job.wait(), bounded=True, graph=graph)
         return sink.rows
 
     def _show(self, flow: Flow, n: int, timeout: Duration, *, bounded: bool | None) -> str:
@@ -379,9 +381,11 @@ class Environment:
             note = self._into(node, lambda job: first_rows(job, sink, n, timeout_ms), bounded=bounded)
         return table_text(node.schema.names, sink.rows[:n], note)
 
-    def _into(self, sink: SinkNode, watch: Callable[[Job], Seen], *, bounded: bool | None) -> Seen:
-        """Run the part of the graph above a sink, which is not in it."""
-        whole = self.graph.copy()
+    def _into(
+        self, sink: SinkNode, watch: Callable[[Job], Seen], *, bounded: bool | None, graph: Graph | None = None
+    ) -> Seen:
+        """Run the part of a graph above a sink, which is not in it."""
+        whole = (graph or self.graph).copy()
         ends = whole.add(sink)
         job = self._start(whole.upstream_of(ends.origin), None, bounded=bounded)
         try:
@@ -389,11 +393,3 @@ class Environment:
         except KeyboardInterrupt:
             job.stop()
             raise
-
-
-def _after_failure(*, outlives_process: bool, restarts: bool) -> str:
-    if outlives_process:
-        return "after a failure it goes on from its last committed epoch, also in a new process"
-    if restarts:
-        return "after a failure it goes on from its last committed epoch; in a new process it starts from the beginning"
-    return "after a failure it starts from the beginning: it has neither a restart strategy nor, on Spark, a job_dir"

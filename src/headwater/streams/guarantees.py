@@ -29,3 +29,12 @@ def warn_of_guarantees(graph: Graph, *, outlives_process: bool, publishes_early:
             GuaranteeWarning,
             stacklevel=4,
         )
+
+
+def after_failure(*, outlives_process: bool, restarts: bool) -> str:
+    """What a job goes on from after a failure, in words."""
+    if outlives_process:
+        return "after a failure it goes on from its last committed epoch, also in a new process"
+    if restarts:
+        return "after a failure it goes on from its last committed epoch; in a new process it starts from the beginning"
+    return "after a failure it starts from the beginning: it has neither a restart strategy nor, on Spark, a job_dir"

@@ -12,6 +12,8 @@ import pytest
 
 import headwater as hw
 from headwater.connectors.memory import MemorySink, RowsSource
+from headwater.data.functions.terms import Term
+from headwater.data.functions.types import BIGINT, BOOLEAN, STRING
 from headwater.data.schema import Schema
 from headwater.graph.changelog import Changelog, ChangelogMode
 from headwater.graph.connected import Broadcast, Connected
@@ -24,6 +26,7 @@ from headwater.graph.nodes import (
     AsChangelogNode,
     AssignWatermarksNode,
     BroadcastProcessNode,
+    ComputeNode,
     CoProcessNode,
     DeduplicateNode,
     FilterNode,
@@ -139,6 +142,12 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
         lambda f: process_node(f.keyed, function=Plain(), schema="n int"),
     ],
     MapAsyncNode: [lambda f: MapAsyncNode.of(f.rows, function=ask, timeout="1 s", timeout_to=LATE)],
+    ComputeNode: [
+        lambda f: ComputeNode.of(f.rows, columns={"k": Term(STRING, '"k"')}),
+        lambda f: ComputeNode.of(
+            f.rows, columns={"m": Term(BIGINT, '("n" + 1)')}, condition=Term(BOOLEAN, '("n" > 1)')
+        ),
+    ],
     SelectNode: [
         lambda f: SelectNode.of(f.rows, expressions=["k", "n * 2 as twice"]),
         lambda f: SelectNode.of_columns(f.rows, {"twice": "n * 2"}),

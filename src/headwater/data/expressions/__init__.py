@@ -7,12 +7,13 @@ first use, as most workers need neither.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headwater.data.expressions.running import run
+from headwater.data.functions.terms import Term
 from headwater.data.schema import Schema
 
-__all__ = ["compile_select", "compile_where", "run"]
+__all__ = ["compile_select", "compile_where", "computed", "run"]
 
 
 def compile_select(expressions: Sequence[str], schema: Schema, step: str) -> tuple[str, Schema]:
@@ -27,3 +28,10 @@ def compile_where(text: str, schema: Schema, step: str) -> str:
     from headwater.data.expressions.compiling import where
 
     return where(text, schema, step)
+
+
+def computed(columns: Mapping[str, Term], condition: Term | None = None) -> tuple[str, Schema]:
+    """The DuckDB query for terms by name, over the rows for which a condition is true, and the schema of its result."""
+    from headwater.data.expressions import compiling
+
+    return compiling.computed(columns, condition)

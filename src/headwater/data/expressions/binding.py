@@ -6,7 +6,7 @@ DuckDB that is not a column, a literal or a form of the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -53,9 +53,15 @@ _UNITS: Final = {"TIMESTAMPADD", "TIMESTAMPDIFF"}
 class Binder:
     """Binds the expressions of one step."""
 
-    def __init__(self, schema: Schema, step: str) -> None:
-        self._types: dict[str, Type] = {field.name: type_of(field.type) for field in schema.arrow}
+    def __init__(self, types: Mapping[str, Type], step: str) -> None:
+        """`types` are those of the columns."""
+        self._types = dict(types)
         self._step, self._text = step, ""
+
+    @classmethod
+    def of(cls, schema: Schema, step: str) -> Binder:
+        """Over the columns of a schema."""
+        return cls({field.name: type_of(field.type) for field in schema.arrow}, step)
 
     def bind(self, tree: exp.Expr, text: str) -> Term:
         """The bound expression; an error names the step, and what in the text is wrong."""
@@ -301,7 +307,7 @@ _SHAPES: Final[dict[type[exp.Expr], Callable[[Binder, exp.Expr], Term]]] = {
     exp.Dot: Binder._dot,
     exp.Bracket: Binder._bracket,
     exp.Array: lambda b, t: b._with_words("ARRAY", *t.expressions),
-    exp.Anonymous: Binder._anonymous,
+    exp.Anonymous: lambda b, t: b._anonymous(t),
     exp.Cast: Binder._cast,
     exp.TryCast: Binder._cast,
     exp.Case: Binder._case,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,6 +11,7 @@ from headwater.data.expressions.binding import Binder
 from headwater.data.expressions.dialect import parse
 from headwater.data.expressions.errors import ExpressionError
 from headwater.data.expressions.running import PLACE
+from headwater.data.functions.terms import Term
 from headwater.data.functions.types import quoted
 from headwater.data.schema import Schema
 from headwater.errors import SchemaError
@@ -21,7 +22,7 @@ _Column = tuple[str, str, pa.DataType]
 
 def select(expressions: Sequence[str], schema: Schema, step: str) -> tuple[str, Schema]:
     """The query for some expressions, and the schema of its result. `*` stands for all columns."""
-    binder = Binder(schema, step)
+    binder = Binder.of(schema, step)
     columns: dict[str, _Column] = {}
     for text in expressions:
         for column in _columns(text, schema, binder, step):
@@ -39,10 +40,22 @@ def where(text: str, schema: Schema, step: str) -> str:
     tree = parse(text, step)
     if isinstance(tree, exp.Alias | exp.Star):
         raise ExpressionError.no_condition(step, text, "a name" if isinstance(tree, exp.Alias) else "a star")
-    condition = Binder(schema, step).bind(tree, text)
+    condition = Binder.of(schema, step).bind(tree, text)
     if condition.type.kind not in ("boolean", "null"):
         raise ExpressionError.no_condition(step, text, str(condition.type))
     return _query([f"{_kept(field)} AS {quoted(field.name)}" for field in schema.arrow], f" WHERE {condition.sql}")
+
+
+def computed(columns: Mapping[str, Term], condition: Term | None = None) -> tuple[str, Schema]:
+    """The query for terms by name, over the rows for which a condition is true, and the schema of its result."""
+    texts, fields = [], []
+    for name, term in columns.items():
+        dtype = term.type.arrow or (pa.duration("us") if term.type.kind == "interval day" else None)
+        assert dtype is not None, term
+        sql = f"epoch_us({term.sql})" if pa.types.is_duration(dtype) else term.sql
+        texts.append(f"{sql} AS {quoted(name)}")
+        fields.append(pa.field(name, dtype))
+    return _query(texts, "" if condition is None else f" WHERE {condition.sql}"), Schema(pa.schema(fields))
 
 
 def _query(columns: Sequence[str], condition: str) -> str:

@@ -37,7 +37,9 @@ def _typed_literal(self: Any, this: Any, _: Any) -> Any:  # noqa: ARG001  the na
     return exp.Anonymous(this=f"{_.this.name} literal", expressions=[this])
 
 
-class _FlinkParser(parser.Parser):
+class FlinkParser(parser.Parser):
+    """Reads calls as they are written."""
+
     FUNCTIONS: ClassVar = {}
     NO_PAREN_FUNCTIONS: ClassVar = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
@@ -93,6 +95,7 @@ class _FlinkParser(parser.Parser):
 
 
 class _FlinkTokenizer(tokens.Tokenizer):
+    COMMANDS: ClassVar = set[TokenType]()
     IDENTIFIERS: ClassVar = ["`"]
     QUOTES: ClassVar = ["'"]
     STRING_ESCAPES: ClassVar = ["'"]
@@ -104,7 +107,7 @@ class Flink(Dialect):
     """Flink SQL, as far as expressions go. Names of other systems for the same, such as `==`, are read too."""
 
     Tokenizer = _FlinkTokenizer
-    Parser = _FlinkParser
+    Parser = FlinkParser
 
 
 def parse(text: str, step: str) -> exp.Expr:
@@ -129,15 +132,22 @@ def parse(text: str, step: str) -> exp.Expr:
     return found
 
 
-def _check_size(read: list[Token], text: str, step: str) -> None:
-    depth = prefixes = open_ones = 0
+def nesting(read: list[Token]) -> tuple[int, bool]:
+    """How deep the deepest level of parentheses, brackets, CASE and prefixes is, and whether parentheses match."""
+    depth = prefixes = open_ones = deepest = 0
     for token in read:
         prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         open_ones += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth + prefixes > MOST_NESTED:
-            raise ExpressionError.too_deep(step, text, MOST_NESTED)
-    if open_ones:  # sqlglot does not mind where TRIM, CAST and others end
+        deepest = max(deepest, depth + prefixes)
+    return deepest, open_ones == 0
+
+
+def _check_size(read: list[Token], text: str, step: str) -> None:
+    deepest, is_balanced = nesting(read)
+    if deepest > MOST_NESTED:
+        raise ExpressionError.too_deep(step, text, MOST_NESTED)
+    if not is_balanced:  # sqlglot does not mind where TRIM, CAST and others end
         raise ExpressionError.unreadable_expression(step, text, "parentheses do not match")
     if len(read) > MOST_TOKENS:
         raise ExpressionError.too_long(step, len(read), MOST_TOKENS)

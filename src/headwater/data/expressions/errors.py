@@ -10,9 +10,14 @@ from headwater.errors import SchemaError, short
 class ExpressionError(SchemaError):
     """An expression that cannot be read, or does not fit the schema or the table of functions."""
 
+    problem = ""
+    action = ""
+
     @classmethod
     def _of(cls, step: str, problem: str, action: str) -> Self:
-        return cls(f"step {step!r}: {problem}; {action}")
+        error = cls(f"step {step!r}: {problem}; {action}")
+        error.problem, error.action = problem, action
+        return error
 
     @classmethod
     def unreadable_expression(cls, step: str, text: str, problem: str) -> Self:

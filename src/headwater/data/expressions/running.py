@@ -16,10 +16,22 @@ PLACE: Final = "__place"
 """The hidden column with a row's place in its batch, carried through a query untouched."""
 
 
-def run(query: str, table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """Run a compiled query over a batch: the results, in order, and the place of the row that each is of."""
+NOW: Final = "__now"
+"""The hidden column with the processing time in milliseconds, for queries that read it."""
+
+
+def run(
+    query: str, table: pa.Table, schema: pa.Schema, now_ms: int | None = None
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Run a compiled query over a batch: the results, in order, and the place of the row that each is of.
+
+    A query that reads the clock is told the time.
+    """
     connection = _connection()
-    connection.register("batch", table.append_column(PLACE, pa.array(np.arange(len(table)))))
+    batch = table.append_column(PLACE, pa.array(np.arange(len(table))))
+    if now_ms is not None:
+        batch = batch.append_column(NOW, pa.array(np.full(len(table), now_ms)))
+    connection.register("batch", batch)
     try:
         result = connection.sql(query).to_arrow_table()
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headwater.graph.nodes.aggregates import ReduceNode, RunningNode
 from headwater.graph.nodes.changelog import AsChangelogNode, NormalizeNode, WithRowKindNode
-from headwater.graph.nodes.columns import MapBatchesNode, SelectNode, WhereNode
+from headwater.graph.nodes.columns import ComputeNode, MapBatchesNode, SelectNode, WhereNode
 from headwater.graph.nodes.core import Node
 from headwater.graph.nodes.deduplication import DeduplicateNode, KeepFirstNode, KeepLastNode
 from headwater.graph.nodes.ends import SinkNode, SourceNode
@@ -22,6 +22,7 @@ __all__ = [
     "AssignWatermarksNode",
     "BroadcastProcessNode",
     "CoProcessNode",
+    "ComputeNode",
     "DeduplicateNode",
     "FilterNode",
     "FlatMapNode",

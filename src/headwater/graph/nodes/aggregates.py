@@ -31,27 +31,32 @@ class RunningNode(Node):
     key: Key
     input_schema: Schema
     aggregates: Mapping[str, Aggregate]
+    takes_back: bool
+    """Whether rows may be taken back, so that more is kept of them."""
 
     @classmethod
-    def of(cls, flow: Flow, *, aggregates: Mapping[str, Aggregate], name: str = "agg") -> Self:
+    def of(cls, flow: Flow, *, aggregates: Mapping[str, Aggregate], updates: bool = False, name: str = "agg") -> Self:
+        """With `updates` a result replaces the last of its key also over rows that are only added."""
         check_keyed(flow, name)
         keys = flow.key.fields(flow.schema)
         results = result_fields(aggregates, flow.schema, name)
-        if not flow.changelog.is_append_only:
+        takes_back = not flow.changelog.is_append_only
+        if takes_back:
             refuse_taking_back(aggregates, name)
         return cls(
             name=name,
             inputs=flow.edges,
             schema=Schema.of(pa.schema([*keys, *results])),
-            changelog=_told(flow.changelog, [field.name for field in keys]),
+            changelog=_told(keys) if takes_back or updates else APPEND_ONLY,
             key=flow.key,
             input_schema=flow.schema,
             aggregates=aggregates,
+            takes_back=takes_back,
         )
 
     @property
-    def takes_back(self) -> bool:
-        """Whether rows may be taken back, so that more is kept of them."""
+    def tells_changes(self) -> bool:
+        """Whether results are a changelog."""
         return not self.changelog.is_append_only
 
     @property
@@ -68,11 +73,9 @@ class RunningNode(Node):
         return {**words, "takes back": True} if self.takes_back else words
 
 
-def _told(carried: Changelog, key: Sequence[str]) -> Changelog:
-    """Over rows that are only added, results are rows as well; over a changelog, the result of a key replaces its last."""
-    if carried.is_append_only:
-        return APPEND_ONLY
-    return Changelog(ChangelogMode.UPSERT, tuple(key), keeps_times=False)
+def _told(keys: Sequence[pa.Field]) -> Changelog:
+    """The result of a key replaces its last."""
+    return Changelog(ChangelogMode.UPSERT, tuple(key.name for key in keys), keeps_times=False)
 
 
 @dataclass(frozen=True, kw_only=True)

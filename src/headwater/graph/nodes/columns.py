@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from headwater.data.expressions import compile_select, compile_where
+from headwater.data.expressions import compile_select, compile_where, computed
+from headwater.data.expressions.running import NOW
+from headwater.data.functions.terms import Term
+from headwater.data.functions.types import quoted as quoted_name
 from headwater.data.schema import Schema, SchemaLike, quoted
 from headwater.data.types import is_time_type
 from headwater.errors import GraphError, SchemaError
@@ -81,6 +85,67 @@ class SelectNode(Node):
     def takes(self, side: int) -> Modes:
         """Upserts only where the columns of their key stay as they are."""
         return APPEND_OR_RETRACT | {self.changelog.mode}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeNode(Node):
+    """Computes columns of terms that are bound already, of the rows for which a condition is true: SQL's SELECT and WHERE."""
+
+    operation: ClassVar[str] = "compute"
+
+    query: str | None
+    """Of DuckDB; None where columns are only chosen and renamed."""
+    picked: tuple[str, ...]
+    """The columns that are chosen, where that is all."""
+    timestamp: str | None
+    """The column that says the event time of rows from here on."""
+    words: str
+    is_filter: bool
+    reads_clock: bool
+    """Whether something of it depends on processing time."""
+
+    @classmethod
+    def of(
+        cls,
+        flow: Flow,
+        *,
+        columns: Mapping[str, Term],
+        condition: Term | None = None,
+        timestamp: str | None = None,
+        words: str = "",
+        name: str = "compute",
+    ) -> Self:
+        """`words` say what is computed, to people."""
+        sources = {quoted_name(column): column for column in flow.schema.names}
+        chosen = {column: sources[term.sql] for column, term in columns.items() if term.sql in sources}
+        is_plain = condition is None and len(chosen) == len(columns)
+        query, schema = computed(columns, condition)
+        changelog = flow.changelog
+        renamed = {old: new for new, old in reversed(chosen.items())}
+        if condition is None and all(column in renamed for column in changelog.key):
+            changelog = dataclasses.replace(changelog, key=tuple(renamed[column] for column in changelog.key))
+        else:
+            changelog = changelog.retracting()
+        return cls(
+            name=name,
+            inputs=flow.edges,
+            schema=schema,
+            changelog=changelog,
+            query=None if is_plain else query,
+            picked=tuple(chosen.values()) if is_plain else (),
+            timestamp=timestamp,
+            words=words,
+            is_filter=condition is not None,
+            reads_clock=quoted_name(NOW) in query,
+        )
+
+    def takes(self, side: int) -> Modes:
+        """Upserts only where the columns of their key stay, and every row does."""
+        return APPEND_OR_RETRACT | {self.changelog.mode}
+
+    @property
+    def gives_times(self) -> bool:
+        return self.timestamp is not None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from headwater.data.schema import Schema
 from headwater.errors import RowError
 from headwater.functions import Context, OutputTag, ProcessFunction
 from headwater.graph.nodes import (
+    ComputeNode,
     FilterNode,
     FlatMapNode,
     MapBatchesNode,
@@ -111,6 +112,33 @@ class QueryOperator:
         except BaseException as error:
             raise user_code_failed(error, self._step) from None
         return [(None, batch.results(result, places))]
+
+
+class ComputeOperator:
+    """Computed columns, of all rows or of some; the time of rows may be one of them."""
+
+    def __init__(self, node: ComputeNode, step: str, row: type[Row]) -> None:
+        self._node, self._step = node, step
+        self._now_ms: int | None = None
+
+    def begin(self, now_ms: int) -> None:
+        """An epoch begins."""
+        self._now_ms = now_ms if self._node.reads_clock else None
+
+    def apply(self, batch: Batch) -> Outputs:
+        node, schema = self._node, self._node.schema.arrow
+        if node.query is None:
+            chosen = batch.table.select(list(node.picked)).rename_columns(schema.names).cast(schema)
+            made = Batch(chosen, batch.timestamps, kinds=batch.kinds)
+        else:
+            try:
+                result, places = expressions.run(node.query, batch.table, schema, self._now_ms)
+            except BaseException as error:
+                raise user_code_failed(error, self._step) from None
+            made = batch.results(result, places)
+        if node.timestamp is not None:
+            made.timestamps = timestamps_of(made.table, node.timestamp, self._step)
+        return [(None, made)]
 
 
 class MapBatchesOperator:

@@ -1,0 +1,1 @@
+"""From trees to relations: names, types and scopes, and what the constructs of a query mean."""

@@ -1,0 +1,309 @@
+"""Joins: which kind it is follows from the condition and from what is joined."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from headwater.data.functions.types import Type, compared_type
+from headwater.sql.bind import intervals, sources
+from headwater.sql.bind.scalars import all_of, bound_tree, check_condition, conjuncts, converted_to, is_proctime
+from headwater.sql.bind.scopes import Scope, Visible
+from headwater.sql.errors import SqlError
+from headwater.sql.relations import (
+    EVENT,
+    PROCESSING,
+    IntervalJoin,
+    Join,
+    LookupJoin,
+    Project,
+    RegularJoin,
+    Relation,
+    Scalar,
+    Scan,
+    TemporalJoin,
+    Window,
+    WindowJoin,
+    column_tree,
+    passed_on,
+    unused,
+)
+
+if TYPE_CHECKING:
+    from headwater.sql.bind.queries import QueryBinder
+
+
+class SingleSubtaskWarning(UserWarning):
+    """A join without an equality, whose rows all meet in one place."""
+
+
+def joined(binder: QueryBinder, left: Scope, tree: exp.Join) -> Scope:
+    """Two tables of FROM as one."""
+    kind, side = str(tree.args.get("kind") or "").upper(), str(tree.args.get("side") or "").upper()
+    if tree.args.get("method"):
+        raise SqlError.not_supported(binder.place(tree), f"a {tree.args['method']} join", "write the condition with ON")
+    how = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}[side]
+    if kind in ("SEMI", "ANTI"):
+        raise SqlError.not_supported(
+            binder.place(tree), f"{kind} JOIN", "write WHERE [NOT] EXISTS (SELECT …) or [NOT] IN"
+        )
+    version = tree.this.args.get("version")
+    right = sources.table(binder, tree.this)
+    both = _beside(left, right)
+    on = tree.args.get("on")
+    if tree.args.get("using"):
+        on = all_of([_using(binder, left, right, name) for name in tree.args["using"]])
+        both = _using_once(both, right, [name.name for name in tree.args["using"]])
+        conditions = conjuncts(on)
+    else:
+        conditions = [both.resolved(one) for one in conjuncts(on)]
+    condition = Condition.of(binder, left.relation, right.relation, both.relation, conditions)
+    if version is not None:
+        return both.over(_temporal(binder, (left, right), version, condition, tree))
+    return both.over(regular(binder, condition, how, tree))
+
+
+class Condition:
+    """What a join is on: pairs of columns that are equal, and the rest."""
+
+    def __init__(self, binder: QueryBinder, left: Relation, right: Relation, names: tuple[str, ...]) -> None:
+        self.binder, self.left, self.right, self.names = binder, left, right, names
+        self.equal: list[tuple[str, str]] = []
+        self.rest: list[exp.Expr] = []
+
+    @classmethod
+    def of(
+        cls, binder: QueryBinder, left: Relation, right: Relation, both: Relation, trees: list[exp.Expr]
+    ) -> Condition:
+        assert isinstance(both, Join)
+        made = cls(binder, left, right, both.right_names)
+        for tree in trees:
+            if not made._is_equality(tree):
+                made.rest.append(tree)
+        return made
+
+    @property
+    def shown_right(self) -> dict[str, str]:
+        return dict(zip(self.right.names, self.names, strict=True))
+
+    def _is_equality(self, tree: exp.Expr) -> bool:
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        if not isinstance(tree, exp.EQ):
+            return False
+        sides = [self._side(tree.this), self._side(tree.expression)]
+        if sides == ["right", "left"]:
+            one, other = tree.expression, tree.this
+        elif sides == ["left", "right"]:
+            one, other = tree.this, tree.expression
+        else:
+            return False
+        self._add(one, self._as_right(other), tree)
+        return True
+
+    def _side(self, tree: exp.Expr) -> str:
+        """Whose columns a tree reads."""
+        used = {column.parts[0].name for column in tree.find_all(exp.Column)}
+        if used and used <= set(self.left.names):
+            return "left"
+        if used and used <= set(self.names):
+            return "right"
+        return ""
+
+    def _as_right(self, tree: exp.Expr) -> exp.Expr:
+        """With right columns as the right side names them."""
+        own = {shown: name for name, shown in self.shown_right.items()}
+
+        def change(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column):
+                renamed = column_tree(own[node.parts[0].name])
+                renamed.this.meta.update(node.parts[0].meta)
+                return renamed
+            return node
+
+        return tree.copy().transform(change, copy=False)
+
+    def _add(self, left: exp.Expr, right: exp.Expr, tree: exp.Expr) -> None:
+        """A pair of columns; what is no column, or of another type, is computed before the join."""
+        one = bound_tree(left, self.left, self.binder.text)
+        other = bound_tree(right, self.right, self.binder.text)
+        dtype = compared_type([one.term.type, other.term.type])
+        if dtype is None:
+            raise SqlError.wrong_type(
+                self.binder.place(tree), "what a join compares", f"{one.term.type} and {other.term.type}", "one type"
+            )
+        self.equal.append((self._key(one, dtype, "left", tree), self._key(other, dtype, "right", tree)))
+
+    def _key(self, scalar: Scalar, dtype: Type, side: str, tree: exp.Expr) -> str:
+        relation: Relation = getattr(self, side)
+        if scalar.column is not None and _is_same_key(scalar.term.type, dtype):
+            return scalar.column
+        made = converted_to(scalar, dtype, self.binder.place(tree), "what a join compares")
+        name = unused("join_key", [*self.left.names, *self.right.names, *self.names])
+        grown = Project(relation, (*passed_on(relation, relation.names), (name, made)))
+        setattr(self, side, grown)
+        if side == "right":
+            self.names = (*self.names, unused(name, [*self.left.names, *self.names]))
+        return name
+
+
+def regular(binder: QueryBinder, condition: Condition, how: str, tree: exp.Expr) -> Relation:
+    """A join by its condition: in windows, in an interval of time, or of all rows."""
+    left, right = condition.left, condition.right
+    windows = _windows(condition)
+    if windows is not None:
+        return _finished(binder, condition, how, WindowJoin, left_window=windows[0], right_window=windows[1])
+    bounds = intervals.found(condition)
+    if bounds is not None:
+        if left.updates or right.updates:
+            raise SqlError.needs_append_only(
+                binder.place(tree), "an interval join", (left if left.updates else right).updater.label
+            )
+        condition.rest = bounds.rest
+        return _finished(binder, condition, how, IntervalJoin, **bounds.settings)
+    if not condition.equal:
+        warnings.warn(
+            "a join without an equality between its sides runs on one subtask: every row meets every other; "
+            "add an equality to the condition, or a window or an interval of time",
+            SingleSubtaskWarning,
+            stacklevel=2,
+        )
+    ttls = tuple(binder.ttls.get(name) for name in _ttl_names(tree))
+    return _finished(binder, condition, how, RegularJoin, ttls=ttls if len(ttls) == 2 else (None, None))
+
+
+def _ttl_names(tree: exp.Expr) -> list[str]:
+    select = tree.find_ancestor(exp.Select)
+    from_ = None if select is None else select.args.get("from_")
+    if from_ is None or not isinstance(tree, exp.Join):
+        return []
+    return [from_.this.alias_or_name, tree.this.alias_or_name]
+
+
+def _finished(binder: QueryBinder, condition: Condition, how: str, kind: type[Join], **settings: object) -> Relation:
+    made = kind(
+        condition.left,
+        condition.right,
+        how,
+        tuple(condition.equal),
+        condition.names,
+        **settings,  # type: ignore[arg-type]
+    )
+    if not condition.rest:
+        return made
+    shape = replace(made, how="inner") if how in ("semi", "anti") else made
+    rest = bound_tree(all_of(condition.rest), shape, binder.text)
+    check_condition(rest, binder.place(condition.rest[0]), "ON")
+    return replace(made, rest=rest)
+
+
+def _windows(condition: Condition) -> tuple[Window, Window] | None:
+    """The windows of both sides, if the condition says that they are the same ones."""
+    left, right = condition.left.window, condition.right.window
+    if left is None or right is None:
+        return None
+    pairs = {(left.start, right.start), (left.end, right.end)}
+    if not pairs <= set(condition.equal):
+        return None
+    condition.equal = [pair for pair in condition.equal if pair not in pairs]
+    return left, right
+
+
+def _temporal(
+    binder: QueryBinder, sides: tuple[Scope, Scope], version: exp.Expr, condition: Condition, tree: exp.Join
+) -> Relation:
+    left, right = sides
+    how = {"": "inner"}.get(side := str(tree.args.get("side") or "").lower(), side)
+    if how not in ("inner", "left"):
+        raise SqlError.not_supported(binder.place(tree), f"a {how} temporal join", "use an inner or left one")
+    place = binder.place(version)
+    of = left.resolved(version.expression)
+    name = of.name if isinstance(of, exp.Column) else ""
+    domain = (
+        PROCESSING if is_proctime(of) else left.relation.by_name[name].time if name in left.relation.by_name else None
+    )
+    if domain is None:
+        raise SqlError.no_time(
+            place, version.expression.sql(), "FOR SYSTEM_TIME AS OF takes a time attribute of the left table"
+        )
+    if not condition.equal:
+        raise SqlError.wrong_expression(
+            binder.place(tree), "a temporal join needs equalities", "join on the primary key"
+        )
+    if domain == PROCESSING:
+        table = _scan_of(right.relation)
+        if table is None or table.table.lookup is None:
+            raise SqlError.not_supported(
+                place,
+                "FOR SYSTEM_TIME AS OF a processing time over this table",
+                "join a table whose connector can look rows up, or use event time",
+            )
+        return _finished(binder, condition, how, LookupJoin, time=name)
+    if left.relation.updates:
+        raise SqlError.needs_append_only(place, "a temporal join", left.relation.updater.label)
+    key = right.relation.key
+    if key is None or not set(key) <= {other for _, other in condition.equal}:
+        raise SqlError.wrong_expression(
+            binder.place(tree),
+            "a temporal join needs a versioned table: a primary key, all of which is joined on, and an event time",
+            "declare PRIMARY KEY and WATERMARK, or make a view with ROW_NUMBER() … ORDER BY time DESC … = 1",
+        )
+    if _version_time(right.relation) is None:
+        raise SqlError.no_time(
+            binder.place(tree.this), tree.this.alias_or_name, "the versioned table has no event time"
+        )
+    return _finished(binder, condition, how, TemporalJoin, time=name)
+
+
+def _version_time(relation: Relation) -> str | None:
+    """The column by which versions are ordered."""
+    return relation.row_time or next((f.name for f in relation.fields if f.time == EVENT or f.lost), None)
+
+
+def _scan_of(relation: Relation) -> Scan | None:
+    while not isinstance(relation, Scan) and len(relation.inputs) == 1:
+        (relation,) = relation.inputs
+    return relation if isinstance(relation, Scan) else None
+
+
+def _is_same_key(one: Type, other: Type) -> bool:
+    return one == other or (one.kind == other.kind and one.is_timestamp)
+
+
+def _beside(left: Scope, right: Scope) -> Scope:
+    """The columns of both, each under a name of its own."""
+    names: list[str] = []
+    for name in right.relation.names:
+        names.append(unused(name, [*left.relation.names, *names]))
+    renamed = dict(zip(right.relation.names, names, strict=True))
+    visible = (*left.visible, *(replace(v, column=renamed[v.column]) for v in right.visible))
+    return Scope(RegularJoin(left.relation, right.relation, "inner", (), tuple(names)), visible, left.text)
+
+
+def _using(binder: QueryBinder, left: Scope, right: Scope, name: exp.Expr) -> exp.Expr:
+    both = _beside(left, right)
+    own = left.resolved(exp.Column(this=name.copy()))
+    other = next((v for v in right.visible if v.name == name.name), None)
+    if other is None:
+        raise SqlError.no_column(binder.place(name), name.name, [v.name for v in right.visible])
+    assert isinstance(both.relation, Join)
+    return exp.EQ(this=own, expression=column_tree(both.relation.shown_right[other.column]))
+
+
+def _using_once(both: Scope, right: Scope, names: list[str]) -> Scope:
+    """Columns of USING are shown once."""
+    tables = {v.table for v in right.visible}
+    visible = tuple(
+        Visible(
+            v.table,
+            v.name,
+            v.column,
+            is_shown=not (v.table in tables and v.name in names and v not in both.visible[: -len(right.visible)]),
+        )
+        for v in both.visible
+    )
+    hidden = [v for v in visible if v.is_shown or v.name not in names]
+    return replace(both, visible=tuple(hidden))

@@ -1,0 +1,53 @@
+"""Tables that are declared from Python."""
+
+from __future__ import annotations
+
+from headwater.connectors.contract import Sink, Source
+from headwater.data.functions.types import type_of
+from headwater.data.schema import Schema
+from headwater.graph.flow import Flow
+from headwater.sql.catalog import Table
+from headwater.sql.errors import SqlError
+from headwater.sql.relations import Field
+from headwater.watermarks import Watermarks
+
+
+def stream_table(name: str, flow: Flow, time: str | None) -> Table:
+    """A stream as a table."""
+    if time is not None:
+        flow.schema.field(time)
+    return Table(
+        name,
+        fields_of(flow.schema),
+        time=time,
+        flow=flow,
+        primary_key=flow.changelog.key,
+        changes=not flow.changelog.is_append_only,
+    )
+
+
+def connector_table(
+    name: str, connector: Source | Sink, schema: Schema, watermarks: Watermarks | None, key: tuple[str, ...]
+) -> Table:
+    """A source or a sink as a table."""
+    for column in key:
+        schema.field(column)
+    is_source = isinstance(connector, Source)
+    if watermarks is not None and not is_source:
+        raise SqlError.bad_argument(
+            f"table {name!r}", "is written to, so it has no watermarks", watermarks, "leave them out"
+        )
+    return Table(
+        name,
+        fields_of(schema),
+        time=None if watermarks is None else watermarks.column,
+        watermarks=watermarks,
+        primary_key=key,
+        source=connector if isinstance(connector, Source) else None,
+        sink=connector if isinstance(connector, Sink) else None,
+    )
+
+
+def fields_of(schema: Schema) -> tuple[Field, ...]:
+    """The columns of a schema."""
+    return tuple(Field(field.name, type_of(field.type), is_nullable=field.nullable) for field in schema.arrow)

@@ -1,0 +1,209 @@
+"""What all relations have: columns, time, windows, and expressions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sqlglot import exp
+
+from headwater.aggregates import Aggregate as Kernel
+from headwater.data.functions.terms import Term
+from headwater.data.functions.types import TIMESTAMP_3, Type, quoted
+
+EVENT, PROCESSING = "event", "processing"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column: its name, its type, and whether it is a time attribute."""
+
+    name: str
+    type: Type
+    time: str | None = None
+    """EVENT: windows and joins in event time may go by it. PROCESSING: it is the clock."""
+    lost: str = ""
+    """Why it is a time attribute no more."""
+    is_nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """An expression over the columns of a relation: the tree, for rules to look at, and what DuckDB computes."""
+
+    tree: exp.Expr
+    term: Term
+
+    @property
+    def column(self) -> str | None:
+        """The column that it is, if it is one and no more."""
+        if isinstance(self.tree, exp.Column) and len(self.tree.parts) == 1:
+            return self.tree.name
+        return None
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that it reads."""
+        return {column.parts[0].name for column in self.tree.find_all(exp.Column)}
+
+
+def column_tree(name: str) -> exp.Column:
+    """A column as expressions name it."""
+    return exp.Column(this=exp.Identifier(this=name, quoted=True))
+
+
+@dataclass(frozen=True)
+class Window:
+    """The windows of rows: the columns that show them, and how they are made."""
+
+    kind: str
+    """TUMBLE, HOP, CUMULATE, SESSION."""
+    time: str
+    """The column that they are over, where they are not there yet."""
+    start: str
+    end: str
+    """Columns; together they say which window a row is in."""
+    bound: str | None
+    """The column of `window_time`, the last moment of the window."""
+    sizes: tuple[int, ...] = ()
+    """Milliseconds: the size; slide or step and size; or the gap."""
+    offset: int = 0
+    partition: tuple[str, ...] = ()
+    domain: str = EVENT
+    is_closed: bool = False
+    """Whether rows come when their window is over, all of them then, and at its last moment."""
+
+    def renamed(self, names: dict[str, str]) -> Window | None:
+        """The same after a projection; None where the columns that show it are gone."""
+        if self.start not in names or self.end not in names:
+            return None
+        bound = None if self.bound is None else names.get(self.bound)
+        return replace(self, start=names[self.start], end=names[self.end], bound=bound)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What all have."""
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return ()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        raise NotImplementedError
+
+    @property
+    def updates(self) -> bool:
+        """Whether rows change or go after they were given."""
+        return any(relation.updates for relation in self.inputs)
+
+    @property
+    def row_time(self) -> str | None:
+        """The column whose value is the event time that rows travel with."""
+        return None
+
+    @property
+    def window(self) -> Window | None:
+        return None
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """Columns of which no two rows are equal at a time, if some are known."""
+        return None
+
+    @property
+    def label(self) -> str:
+        """What it is, as errors and EXPLAIN say it."""
+        return type(self).__name__
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        return {field.name: field for field in self.fields}
+
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    @property
+    def updater(self) -> Relation:
+        """The relation that makes updates, of those this one reads, or this one itself."""
+        for relation in self.inputs:
+            if relation.updates:
+                return relation.updater
+        return self
+
+
+@dataclass(frozen=True)
+class OfSameColumns(Relation):
+    """Has the columns of its input."""
+
+    input: Relation
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return (self.input,)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def row_time(self) -> str | None:
+        return self.input.row_time
+
+    @property
+    def window(self) -> Window | None:
+        return self.input.window
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        return self.input.key
+
+
+@dataclass(frozen=True)
+class Called:
+    """One aggregate that is computed: the name of its column, and the kernel over columns of the input."""
+
+    name: str
+    kernel: Kernel
+    type: Type
+
+
+@dataclass(frozen=True)
+class Order:
+    """A column that rows are ordered by."""
+
+    column: str
+    is_falling: bool
+    is_null_first: bool
+
+
+def window_fields(window: Window, time: Field) -> tuple[Field, Field, Field]:
+    """The columns that show a window; the last of its moments is a time attribute, as the column that it is over."""
+    assert window.bound is not None
+    return (
+        Field(window.start, TIMESTAMP_3, is_nullable=False),
+        Field(window.end, TIMESTAMP_3, is_nullable=False),
+        Field(window.bound, replace(time.type, precision=3), time.time, is_nullable=False),
+    )
+
+
+def passed_on(relation: Relation, names: Iterable[str]) -> tuple[tuple[str, Scalar], ...]:
+    """Items of a projection that are columns as they are."""
+    return tuple((name, passed(relation, name)) for name in names)
+
+
+def passed(relation: Relation, name: str) -> Scalar:
+    """A column as an expression."""
+    return Scalar(column_tree(name), Term(relation.by_name[name].type, quoted(name)))
+
+
+def unused(name: str, taken: Iterable[str]) -> str:
+    """A name like this one that is not taken."""
+    taken = set(taken)
+    found, number = name, 0
+    while found in taken:
+        found, number = f"{name}{number}", number + 1
+    return found

@@ -1,0 +1,33 @@
+"""What an environment knows of SQL: its catalog, its settings, and how queries become steps of its graph."""
+
+from __future__ import annotations
+
+from headwater.graph.flow import Flow
+from headwater.graph.graph import Graph
+from headwater.sql.bind.queries import QueryBinder
+from headwater.sql.build import columns, groups, joins, ranks  # noqa: F401  each says what it builds
+from headwater.sql.build.builder import Builder
+from headwater.sql.catalog import Catalog
+from headwater.sql.relations import Relation
+from headwater.sql.text.reading import read_query
+
+
+class Session:
+    """The tables, views and settings of one environment."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.catalog = Catalog()
+        self.settings: dict[str, str] = {}
+        self._builder = Builder(graph)
+
+    def query(self, text: str) -> Relation:
+        """What a query gives."""
+        return QueryBinder(self.catalog, text).query(read_query(text).tree)
+
+    def build(self, relation: Relation, prefix: str) -> Flow:
+        """Steps of the graph, which stay."""
+        return self._builder.build(relation, prefix)
+
+    def built_in(self, graph: Graph, relation: Relation, prefix: str = "query") -> Flow:
+        """Steps of another graph, such as a copy to try something in."""
+        return Builder(graph).build(relation, prefix)

@@ -1,0 +1,52 @@
+"""The handle on a table of SQL: rows that change, wherever they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import HeadwaterError
+from headwater.graph.flow import Flow
+from headwater.sql.errors import SqlError
+from headwater.sql.relations import Relation
+from headwater.streams.stream import Step
+
+if TYPE_CHECKING:
+    from headwater.streams.environment import Environment
+
+
+class Table:
+    """What a query gives: a table that changes as rows come. It becomes steps of the job when something reads it."""
+
+    def __init__(self, env: Environment, relation: Relation) -> None:
+        self._env, self._relation = env, relation
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name} {field.type}" for field in self._relation.fields)
+        return f"<Table: {columns}{' (changes)' if self._relation.updates else ''}>"
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self._relation.names
+
+    def collect(self) -> list[Any]:
+        """Run the query over what input there is, to the end: its rows, with `row_kind` where they change."""
+        graph = self._env.graph.copy()
+        flow = self._env._sql.built_in(graph, self._relation)
+        try:
+            return self._env._collect(flow, graph)
+        except HeadwaterError as error:  # it tells all in its text
+            raise error.with_traceback(None) from error.__cause__
+
+    def to_stream(self) -> Step:
+        """The rows as a stream, of a table whose rows are only added."""
+        if self._relation.updates:
+            raise SqlError.needs_append_only(None, "to_stream", self._relation.updater.label)
+        return Step(self._env, self._flow())
+
+    def to_changelog(self) -> Step:
+        """The changes as a stream, which carries what each row does."""
+        return Step(self._env, self._flow())
+
+    def _flow(self) -> Flow:
+        return self._env._sql.build(self._relation, "query")

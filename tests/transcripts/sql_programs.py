@@ -1,0 +1,37 @@
+"""The programs of transcripts about SQL: queries over the rows of a transcript, in a table `rows`."""
+
+from __future__ import annotations
+
+from headwater.streams.stream import Stream
+from headwater.testing.transcript import Program
+
+
+def queries(rows: Stream, **texts: str) -> dict[str, Stream]:
+    """What each query gives, as a changelog."""
+    env = rows._env
+    env.create_view("rows", rows.with_column("ts", "to_timestamp_ltz(ms, 3)"), time="ts")
+    return {name: env.sql(text).to_changelog() for name, text in texts.items()}
+
+
+def computed(rows: Stream) -> dict[str, Stream]:
+    """Columns, conditions, the clock, and the windows of rows."""
+    return queries(
+        rows,
+        main="SELECT k, n * 2 AS twice, ms FROM rows WHERE n > 1",
+        clock="SELECT k, UNIX_TIMESTAMP() AS seconds FROM rows",
+        hops="""SELECT k, EXTRACT(SECOND FROM window_start) AS start_at, EXTRACT(SECOND FROM window_end) AS end_at
+            FROM TABLE(HOP(TABLE rows, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND))""",
+    )
+
+
+def grouped(rows: Stream) -> dict[str, Stream]:
+    """Groups that change, a condition on them, and an aggregate of all rows."""
+    return queries(
+        rows,
+        main="SELECT k, COUNT(*) AS c, SUM(n) AS total FROM rows GROUP BY k",
+        some="SELECT k FROM rows GROUP BY k HAVING SUM(n) < 5",
+        all="SELECT MAX(total) AS largest FROM (SELECT k, SUM(n) AS total FROM rows GROUP BY k)",
+    )
+
+
+PROGRAMS: dict[str, Program] = {"sql_computed": computed, "sql_grouped": grouped}
