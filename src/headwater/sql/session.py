@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.graph.flow import Flow
 from headwater.graph.graph import Graph
 from headwater.sql.bind.queries import QueryBinder
-from headwater.sql.build import columns, groups, joins, ranks  # noqa: F401  each says what it builds
+from headwater.sql.build import columns, groups, joins, overs, ranks  # noqa: F401  each says what it builds
 from headwater.sql.build.builder import Builder
 from headwater.sql.catalog import Catalog
 from headwater.sql.relations import Relation

@@ -1,0 +1,1 @@
+"""From relations to nodes of the graph."""
