@@ -181,6 +181,22 @@ class OffsetAhead(LogError):
         )
 
 
+class LogUnreadable(LogError):
+    """Files of the log that this user may not read, or that cannot be read."""
+
+    topic: str
+    errno: int | None
+
+    @classmethod
+    def of(cls, topic: str, cause: OSError) -> Self:
+        return cls._with(
+            f"topic {topic!r} can be read only where this user may read; {cause}; change the owner or the rights of "
+            f"the log's folder, or check the disk",
+            topic=topic,
+            errno=cause.errno,
+        )
+
+
 class LogFormatUnknown(LogError):
     """A topic written by another version of Headwater."""
 
@@ -221,6 +237,31 @@ class LogCorrupt(LogError):
         )
 
     @classmethod
+    def stray(cls, path: object, *, topic: str, partition: int) -> Self:
+        return cls._with(
+            f"topic {topic!r} partition {partition} must hold no segments but its own; {path} has a name that the log "
+            f"gives to none; move this file away",
+            path=str(path),
+            position=None,
+            topic=topic,
+            partition=partition,
+            offset=None,
+        )
+
+    @classmethod
+    def unlinked(cls, path: object, before: object, *, topic: str, partition: int, offset: int) -> Self:
+        return cls._with(
+            f"topic {topic!r} partition {partition} must have segments that follow each other; {before} ends at offset "
+            f"{offset}, where {path} does not begin; move that one away if it does not belong here, restore what is "
+            f"missing from a copy, or give up every row from {offset} on with topic.drop_from({partition}, {offset})",
+            path=str(path),
+            position=None,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+        )
+
+    @classmethod
     def descriptor(cls, path: object, reason: str) -> Self:
         return cls._with(
             f"{path} must describe a topic; {reason}; restore this file from a copy",
@@ -236,8 +277,19 @@ class LogWriteFailed(LogError):
     """The disk refused an append or a flush. The append is undone and the log stays usable."""
 
     topic: str
-    partition: int
+    partition: int | None
+    """None where it is about the topic as a whole."""
     errno: int | None
+
+    @classmethod
+    def read_only(cls, topic: str, partition: int | None, folder: object, cause: OSError) -> Self:
+        return cls._with(
+            f"topic {topic!r} can be written only where this user may write; {folder} is read-only ({cause}); "
+            f"change the folder's owner or rights, or only read the topic",
+            topic=topic,
+            partition=partition,
+            errno=cause.errno,
+        )
 
     @classmethod
     def append(cls, topic: str, partition: int, cause: OSError) -> Self:

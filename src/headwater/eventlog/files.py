@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,9 +15,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""What the system says where this user may not write."""
 _SEGMENT = ".segment"
 _INDEX = ".index"
 _DIGITS = 20  # a signed 64-bit offset has at most 19: names sort as numbers
+_NAME = re.compile(rf"[0-9]{{{_DIGITS}}}{re.escape(_SEGMENT)}")
 
 
 class OpenFile:
@@ -74,10 +79,11 @@ def index_path(folder: Path, base: int) -> Path:
     return folder / f"{base:0{_DIGITS}d}{_INDEX}"
 
 
-def segment_bases(folder: Path) -> list[int]:
-    """Return the base offsets of all segments in `folder`, ascending."""
-    names = (name.removesuffix(_SEGMENT) for name in os.listdir(folder) if name.endswith(_SEGMENT))  # noqa: PTH208 - no Path per name: readers list often
-    return sorted(int(name) for name in names if name.isdecimal())
+def segment_bases(folder: Path) -> tuple[list[int], list[str]]:
+    """Return the base offsets of all segments in `folder`, ascending; and the names of files that only look like some."""
+    names = [name for name in os.listdir(folder) if name.endswith(_SEGMENT)]  # noqa: PTH208 - no Path per name: readers list often
+    strays = sorted(name for name in names if not _NAME.fullmatch(name))
+    return sorted(int(name.removesuffix(_SEGMENT)) for name in names if not strays), strays
 
 
 @contextlib.contextmanager

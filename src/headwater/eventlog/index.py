@@ -57,7 +57,7 @@ def nearest(path: Path, segment: OpenFile, offset: int | None) -> Mark | None:
     """Return the last proven entry at or before `offset` (None: of all); None if there is none to trust."""
     try:
         file = OpenFile(path)
-    except FileNotFoundError:
+    except OSError:  # not there, or not for this user to read
         return None
     count = file.size() // _ENTRY.size
     if offset is None:

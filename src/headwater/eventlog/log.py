@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from headwater.data.schema import Schema, SchemaLike
 from headwater.durable import sync_folder
 from headwater.eventlog.descriptor import FILE_NAME, TopicDescriptor
-from headwater.eventlog.errors import LogArgument, TopicExists, TopicMissing
-from headwater.eventlog.files import locked
+from headwater.eventlog.errors import LogArgument, LogUnreadable, LogWriteFailed, TopicExists, TopicMissing
+from headwater.eventlog.files import READ_ONLY, locked
 from headwater.eventlog.retention import Retention
 from headwater.eventlog.topic import Topic, create_topic_files
 
@@ -59,15 +59,16 @@ class EventLog:
         """
         folder = self.path / _checked_name(name)
         settings = TopicDescriptor(_arrow(schema), partitions, segment_bytes, retention or Retention())
-        self.path.mkdir(parents=True, exist_ok=True)
-        with locked(self.path / _LOCK_NAME):
-            if (folder / FILE_NAME).exists():
-                if not exist_ok:
-                    raise TopicExists.of(name, self.path)
-                return _same(Topic(folder), settings)
-            create_topic_files(folder, settings)
-            sync_folder(self.path)
-        return Topic(folder)
+        try:
+            # One that is there is complete, and may be there for reading only.
+            is_new = not (folder / FILE_NAME).exists() and self._made(folder, settings)
+        except OSError as error:
+            if error.errno in READ_ONLY:
+                raise LogWriteFailed.read_only(name, None, self.path, error) from error
+            raise
+        if not is_new and not exist_ok:
+            raise TopicExists.of(name, self.path)
+        return _same(self.topic(name), settings)
 
     def topic(self, name: str) -> Topic:
         """Open a topic; TopicMissing lists what there is."""
@@ -75,6 +76,8 @@ class EventLog:
             return Topic(self.path / _checked_name(name))
         except FileNotFoundError:
             raise TopicMissing.of(name, self.path, self.topics()) from None
+        except OSError as error:
+            raise LogUnreadable.of(name, error) from error
 
     def topics(self) -> list[str]:
         """Return the names of all topics, sorted."""
@@ -83,6 +86,16 @@ class EventLog:
         return sorted(
             entry.parent.name for entry in self.path.glob(f"*/{FILE_NAME}") if _NAME.fullmatch(entry.parent.name)
         )
+
+    def _made(self, folder: Path, settings: TopicDescriptor) -> bool:
+        """Make a topic, unless somebody else has just done it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with locked(self.path / _LOCK_NAME):
+            if (folder / FILE_NAME).exists():
+                return False
+            create_topic_files(folder, settings)
+            sync_folder(self.path)
+        return True
 
 
 def _arrow(schema: SchemaLike) -> pa.Schema:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from headwater.eventlog.errors import LogCorrupt, OffsetAhead, OffsetGone
-from headwater.eventlog.files import OpenFile, index_path, segment_bases, segment_path
+from headwater.eventlog.chain import Chain
+from headwater.eventlog.errors import LogCorrupt, LogUnreadable, OffsetAhead, OffsetGone
+from headwater.eventlog.files import OpenFile, index_path, segment_path
+from headwater.eventlog.flushed import read_flushed
 from headwater.eventlog.frame import HEADER_BYTES, BadFrame, FrameHeader, decode
 from headwater.eventlog.index import Mark, nearest
-from headwater.eventlog.segment import NOT_THE_END, Damage, Scan, frames, last_known, scan
+from headwater.eventlog.segment import NOT_THE_END, Damage, Scan, frames, last_known, lost, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +38,7 @@ class PartitionReader:
         self._topic = topic
         self._partition = partition
         self._schema = schema
+        self._chain = Chain(folder, topic, partition)
         self._bases: list[int] = []
         self._tail: _Tail | None = None
 
@@ -42,11 +46,26 @@ class PartitionReader:
         """Return the earliest offset still kept."""
         bases = self._bases
         if not bases or not segment_path(self._folder, bases[0]).exists():  # the oldest always goes first
-            bases = self._list()
+            with self._reading():
+                bases = self._list()
         return bases[0]
 
     def end_offset(self) -> int:
-        """Return the offset after the last visible row."""
+        """Return the offset after the last visible row; LogCorrupt if rows that were flushed are not there."""
+        before: tuple[object, ...] | None = None
+        while True:
+            with self._reading():
+                flushed = read_flushed(self._folder)  # before the rows: what it tells of must be there
+                tail = self._followed()
+            if flushed is None or (flushed.base, flushed.position) <= (tail.base, tail.end.position):
+                return tail.end.offset
+            if (flushed, tail.end) == before:  # twice the same: nobody gives rows up just now
+                raise self._chain.corrupt(tail.segment.path, lost(flushed, tail.end))
+            before = (flushed, tail.end)
+            self._tail = None
+
+    def _followed(self) -> _Tail:
+        """Go on to the end of the newest segment."""
         tail = self._tail
         while True:
             if tail is None or tail.segment.removed() or tail.segment.size() < tail.end.position:
@@ -56,7 +75,7 @@ class PartitionReader:
             self._tail = tail
             following = self._open_next(tail, torn=found.torn)
             if following is None:
-                return tail.end.offset
+                return tail
             tail = following
 
     def read(self, start: int, end: int | None, max_bytes: int | None) -> Iterator[pa.RecordBatch]:
@@ -73,13 +92,22 @@ class PartitionReader:
 
     def _rows(self, start: int, stop: int, max_bytes: int | None) -> Iterator[pa.RecordBatch]:
         read_bytes = 0
-        while start < stop:
-            for body_bytes, batch in self._segment_rows(start, stop):
-                start += batch.num_rows
-                read_bytes += body_bytes
-                yield batch
-                if max_bytes is not None and read_bytes >= max_bytes:
-                    return
+        with self._reading():
+            while start < stop:
+                for body_bytes, batch in self._segment_rows(start, stop):
+                    start += batch.num_rows
+                    read_bytes += body_bytes
+                    yield batch
+                    if max_bytes is not None and read_bytes >= max_bytes:
+                        return
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Say it well if this user may not read."""
+        try:
+            yield
+        except OSError as error:
+            raise LogUnreadable.of(self._topic, error) from error
 
     def _segment_rows(self, start: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Rows from `start` to `stop` or to the end of the segment that holds `start`, whichever is first."""
@@ -107,11 +135,11 @@ class PartitionReader:
                     return
                 end = Mark(position + header.frame_bytes, header.next_offset)
         except Damage as damage:
-            raise self._corrupt(path, damage) from damage
+            raise self._broken(path, damage) from damage
         if end.offset > base and segment_path(self._folder, end.offset).exists():
             self._list()  # a listing made during two rolls may have the later segment and lack the earlier
             return
-        raise self._corrupt(path, Damage(*end, f"the file ends there but rows up to {stop} were in it"))
+        raise self._broken(path, Damage(*end, f"the file ends there but rows up to {stop} were in it"))
 
     def _batch(self, mapped: pa.Buffer, position: int, header: FrameHeader) -> pa.RecordBatch:
         try:
@@ -139,7 +167,7 @@ class PartitionReader:
         except FileNotFoundError:
             if torn and not tail.segment.removed() and any(other > base for other in self._list()):
                 if self._settled_scan(tail).end == tail.end:
-                    raise self._corrupt(tail.segment.path, Damage(*tail.end, NOT_THE_END)) from None
+                    raise self._chain.corrupt(tail.segment.path, Damage(*tail.end, NOT_THE_END)) from None
                 return tail  # the append was finished meanwhile
             return None
         if not self._bases or base > self._bases[-1]:
@@ -156,32 +184,22 @@ class PartitionReader:
                 state = os.fstat(tail.segment.fd)
                 now = (*damage.args, state.st_size, state.st_mtime_ns)
                 if now == before:  # twice the same: nobody is at work there
-                    raise self._corrupt(tail.segment.path, damage) from damage
+                    raise self._chain.corrupt(tail.segment.path, damage) from damage
                 before = now
 
     def _list(self) -> list[int]:
-        bases = segment_bases(self._folder)
-        if not bases:
-            reason = "the partition has no segment"
-            raise self._corrupt(self._folder, Damage(0, 0, reason))
-        self._bases = bases
-        return bases
+        self._bases = self._chain.bases(all_links=False)
+        return self._bases
 
     def _not_there(self, path: Path, offset: int) -> OffsetGone | LogCorrupt:
         earliest = self._list()[0]
         if offset < earliest:
             return OffsetGone.of(self._topic, self._partition, offset, earliest)
-        return self._corrupt(path, Damage(0, offset, "the segment's file is missing, older ones are there"))
+        return self._broken(path, Damage(0, offset, "the segment's file is missing, older ones are there"))
 
-    def _corrupt(self, path: Path, damage: Damage) -> LogCorrupt:
-        return LogCorrupt.frame(
-            path,
-            damage.position,
-            damage.reason,
-            topic=self._topic,
-            partition=self._partition,
-            offset=damage.offset,
-        )
+    def _broken(self, path: Path, damage: Damage) -> LogCorrupt:
+        self._chain.bases(all_links=True)  # raises if it is rather that segments do not follow each other
+        return self._chain.corrupt(path, damage)
 
 
 def _map(path: Path) -> pa.Buffer:

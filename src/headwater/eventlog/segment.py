@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.eventlog.files import OpenFile
+    from headwater.eventlog.flushed import Flushed
 
 NOT_THE_END = "the rest of the file is not an append, yet newer segments follow"
 _SEARCH_BYTES = 1 << 20
@@ -26,6 +27,11 @@ class Damage(Exception):
         self.position = position
         self.offset = offset
         self.reason = reason
+
+
+def lost(flushed: Flushed, end: Mark) -> Damage:
+    """Say that what was flushed is not there."""
+    return Damage(*end, f"no append can be read there, and rows up to offset {flushed.offset} had been flushed")
 
 
 class Scan(NamedTuple):
