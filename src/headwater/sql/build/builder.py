@@ -20,7 +20,6 @@ from headwater.sql.catalog import Table
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Relation, View
 
-
 Built = TypeVar("Built", bound=Relation)
 _MAKERS: dict[type[Relation], Callable[[Any, Any], Flow]] = {}
 

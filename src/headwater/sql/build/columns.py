@@ -90,7 +90,7 @@ def _union(builder: Builder, relation: Union) -> Flow:
 def _alike(builder: Builder, part: Relation, whole: Relation) -> Flow:
     """With columns that may all be null, and the names of the first part, so that schemas are the same."""
     flow = builder.flow(part)
-    columns = {name: term for name, term in zip(whole.names, as_they_are(part).values(), strict=True)}
+    columns = dict(zip(whole.names, as_they_are(part).values(), strict=True))
     node = ComputeNode.of(flow, columns=columns)
     return flow if node.schema == flow.schema else builder.add(node, "columns")
 
