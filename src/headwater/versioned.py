@@ -1,16 +1,22 @@
-"""Facts that are stored or sent as JSON, each with the version of its form, which is checked when it is read."""
+"""Facts that are stored or sent as JSON, each with the version of its form, which is checked when it is read.
+
+As text they carry a checksum too, which covers what kind of record it is. A text without one was written before there
+were any.
+"""
 
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from headwater.durable import write_atomically
 from headwater.errors import JobError
+from headwater.shapes import fits, misfit
 
-_KEY = "format"
+_KEY, _CHECK = "format", "crc32"
 
 
 @dataclass(frozen=True)
@@ -31,25 +37,43 @@ class Versioned:
     def from_json(cls, content: Any, where: str) -> Self:
         """The reverse of `to_json`; `where` it stands is told when it is no such record, or one of a newer version."""
         try:
-            version = int(content.get(_KEY, 1))
+            version = content.get(_KEY, 1)
+            if not fits(version, int) or version < 1:
+                raise JobError.corrupt(where, f"it is of version {version!r:.100}")
             if version > cls.FORMAT:
                 raise JobError.newer_format(where, version, cls.FORMAT)
-            return cls._of(content, where)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            found = cls._of(content, where)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise JobError.corrupt(where, f"{type(error).__name__}: {error}") from None
+        if (problem := misfit(found)) is not None:
+            raise JobError.corrupt(where, problem)
+        return found
 
     def to_text(self) -> str:
         """One line; the same record gives the same text."""
-        return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        text = _dumped(self.to_json())
+        return f'{{"{_CHECK}":{self._summed(text)},{text[1:]}'
 
     @classmethod
     def from_text(cls, text: str, where: str) -> Self:
         """The reverse of `to_text`."""
         try:
             content = json.loads(text)
-        except ValueError as error:
+            check = content.pop(_CHECK, None) if isinstance(content, dict) else None
+            is_whole = check is None or check == cls._summed(_dumped(content))
+        except (ValueError, RecursionError) as error:
             raise JobError.corrupt(where, str(error)) from None
-        return cls.from_json(content, where)
+        if not is_whole:
+            raise JobError.corrupt(where, "its checksum does not fit")
+        found = cls.from_json(content, where)
+        if check is None and (unknown := sorted({*content} - {*found.to_json(), _KEY})):
+            raise JobError.corrupt(where, f"it has {unknown[0]!r}, and no checksum")
+        return found
+
+    @classmethod
+    def _summed(cls, text: str) -> int:
+        """A record that is whole, but of another kind, has another sum; a class with another name needs a new version."""
+        return zlib.crc32(f"{cls.__name__.strip('_')}:{text}".encode())
 
     def write(self, path: Path) -> None:
         """Put the record into a file of its own, atomically."""
@@ -82,3 +106,7 @@ class Versioned:
     def _of(cls, content: dict[str, Any], where: str) -> Self:  # noqa: ARG003  records that hold records need it
         """The record that `_content` gave."""
         return cls(**{one.name: content[one.name] for one in fields(cls) if one.name in content})
+
+
+def _dumped(content: Any) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))

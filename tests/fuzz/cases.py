@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ def run(
 ) -> Iterator[Found | Tally]:
     """Every case that fails, and at the end the tally; `before` each case its number is told."""
     target.read(target.whole())
+    gc.collect()  # temporary folders of the target's own go now, not while a reader is watched
     tally = Tally()
     for case in cases:
         before(case)

@@ -56,6 +56,8 @@ class _Watch:
         path = arguments[0]
         if not isinstance(path, str | bytes | os.PathLike):
             return
+        if event != "open" and isinstance(arguments[-1], int) and arguments[-1] >= 0:
+            return  # in a folder that was opened, which was seen then
         found = os.path.realpath(os.fsdecode(path))
         if found.startswith(self._folder) or (event == "open" and found.startswith(_OWN) and not _writes(arguments)):
             return

@@ -16,10 +16,18 @@ from typing import Any
 import pytest
 
 import headwater as hw
+from headwater.connectors.contract import Staged
 from headwater.connectors.memory import RowsSource
 from headwater.data.batch import Batch, timestamp_array
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
+from headwater.epoch.manifest import Manifest, Published
+from headwater.epoch.offset import Offset
+from headwater.job.checkpoints.history import EpochLine
+from headwater.job.checkpoints.replay import PlannedEpoch, Replay
+from headwater.job.identity import JobIdentity
+from headwater.job.requests import Action, JobAnswer, JobRequest
+from headwater.job.status import StepStatus
 from headwater.plan.plan import plan_job
 from headwater.state import changelog
 from headwater.task.host import LevelHost
@@ -164,6 +172,24 @@ def records() -> dict[str, bytes]:
         host.run([data for _, data in outlet.finish(epoch * 10)])
         found["delta" if epoch else "base"] = host.delta() if epoch else host.base()
     return found
+
+
+def test_stored_texts_are_the_same() -> None:
+    """A text that differs is refused: its checksum covers its content and the name of its class."""
+    offset = Offset(3, end=False, positions={"rows": {"0": 10}}, now_ms=12)
+    shape = {"parallelism": 1, "key groups": 128, "sources": ["rows"], "steps": {"count": {"level": 1}}}
+    stored = [
+        JobIdentity("counts", "dd13", shape),
+        Published(4, end=False, positions={"rows": {"0": 10}}),
+        Manifest(4, (Staged("out", "staging/out-4", "out-4.jsonl", 3, 40),), now_ms=12),
+        Replay({2: PlannedEpoch(offset, committed=True)}),
+        EpochLine(2, 12, 8, offset, {"rows": {"0": 8}}, {"count": StepStatus()}, 99),
+        hw.RestartReason(1, 5, 7, "E", "no", None),
+        hw.JobStatus("running"),
+        JobRequest(Action.STOP),
+        JobAnswer(error="no"),
+    ]
+    matches_golden("stored_texts.txt", "\n".join(record.to_text() for record in stored))
 
 
 def hexadecimal(record: bytes) -> str:

@@ -15,7 +15,7 @@ OWN = {
     "connectors/files/rolling.py": {"staged.path"},  # as the outbox has checked it
     "connectors/files/sink.py": {"file.path"},  # the same
     "epoch/outbox.py": {"file.path"},  # takes the last part of it, and checks that
-    "savepoints/origin.py": {"self.path"},  # the savepoint that the user named
+    "savepoints/origin.py": {"self.path", "origin.path"},  # the savepoint that the user named
 }
 """Where one is used as it is, and why that is right."""
 

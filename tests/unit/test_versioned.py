@@ -22,7 +22,7 @@ def test_a_record_comes_back_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "place.json"
     assert Place.read_if_there(file) is None
     Place("a", 3).write(file)
-    assert file.read_text() == '{"at":3,"format":2,"name":"a"}'
+    assert file.read_text() == '{"crc32":1510502862,"at":3,"format":2,"name":"a"}'
     assert Place.read(file) == Place("a", 3)
 
 
@@ -49,3 +49,39 @@ def test_what_is_no_such_record_is_told(text: str, tmp_path: Path) -> None:
         Place.read(file)
     with pytest.raises(hw.JobError, match=r"gone\.json cannot be read: it is missing"):
         Place.read(tmp_path / "gone.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"crc32":1,"at":3,"format":2,"name":"a"}',
+        Place("a", 3).to_text().replace('"at":3', '"at":4'),
+        Place("a", 3).to_text().replace("crc32", "crc33"),
+        '{"at":3,"name":"a","more":1}',
+        '{"at":"3","name":"a"}',
+        '{"at":true,"name":"a"}',
+        '{"at":99999999999999999999,"name":"a"}',
+        '{"name":["a"]}',
+        '{"name":"\\ud800"}',
+        '{"name":"a","format":0}',
+        '{"name":"a","format":1.5}',
+        '{"name":' + "[" * 100_000,
+    ],
+)
+def test_a_record_that_was_changed_is_refused(text: str) -> None:
+    with pytest.raises(hw.JobError, match=r"some/place\.json cannot be read: "):
+        Place.from_text(text, "some/place.json")
+
+
+def test_a_whole_record_of_another_kind_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Other(Versioned):
+        name: str
+        at: int
+
+    with pytest.raises(hw.JobError, match="its checksum does not fit"):
+        Other.from_text(Place("a", 3).to_text(), "here")
+
+
+def test_what_was_written_before_there_were_checksums_is_read() -> None:
+    assert Place.from_text('{"at":3,"format":2,"name":"a"}', "here") == Place("a", 3)

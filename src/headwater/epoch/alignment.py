@@ -61,7 +61,7 @@ class MarksFile(EpochNote):
     """How the driver tells the planner the watermarks of the splits."""
 
     def __init__(self, folder: Path, plan: JobPlan) -> None:
-        super().__init__(OutboxLayout(folder).marks, is_needed=bool(_aligned_uids(plan)))
+        super().__init__(OutboxLayout(folder).marks, BySplit, is_needed=bool(_aligned_uids(plan)))
 
 
 def _aligned_uids(plan: JobPlan) -> list[str]:

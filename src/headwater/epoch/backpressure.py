@@ -48,4 +48,4 @@ class BacklogFile(EpochNote):
     """How the driver tells the planner the work that the last epoch left."""
 
     def __init__(self, folder: Path, *, unaligned: bool) -> None:
-        super().__init__(OutboxLayout(folder).backlog, is_needed=unaligned)
+        super().__init__(OutboxLayout(folder).backlog, float, is_needed=unaligned)

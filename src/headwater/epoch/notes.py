@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headwater.errors import JobError
+from headwater.shapes import fits
 from headwater.versioned import Versioned
 
 
@@ -18,9 +20,9 @@ class _Note(Versioned):
 class EpochNote:
     """A file with one value and the epoch it is of."""
 
-    def __init__(self, path: Path, *, is_needed: bool) -> None:
-        """A note that is not needed is neither written nor read."""
-        self._path, self._is_needed = path, is_needed
+    def __init__(self, path: Path, kind: Any, *, is_needed: bool) -> None:
+        """The value is of a kind, as fields are annotated. A note that is not needed is neither written nor read."""
+        self._path, self._kind, self._is_needed = path, kind, is_needed
 
     def write(self, epoch: int, value: Any) -> None:
         """Replace the file, before the epoch is committed."""
@@ -30,4 +32,8 @@ class EpochNote:
     def read(self, next_epoch: int, default: Any) -> Any:
         """What was written by an epoch before `next_epoch`; a file from after it belongs to a history that is gone."""
         note = _Note.read_if_there(self._path) if self._is_needed else None
-        return default if note is None or note.epoch >= next_epoch else note.value
+        if note is None or note.epoch >= next_epoch:
+            return default
+        if not fits(note.value, self._kind):
+            raise JobError.corrupt(str(self._path), f"its value is a {type(note.value).__name__}")
+        return note.value

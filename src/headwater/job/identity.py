@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Self
 from headwater.job import layout
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
+from headwater.shapes import fits
+from headwater.state.keys import are_sizes
 from headwater.versioned import Versioned
 
 
@@ -52,7 +54,13 @@ class JobIdentity(Versioned):
     def _of(cls, content: dict[str, Any], where: str) -> Self:  # noqa: ARG003  it holds no record of another version
         origin = Origin.from_json(content["origin"]) if "origin" in content else None
         found = cls(content["job"], content["id"], content["shape"], origin)
-        differences(found.shape, found.shape)  # all of it is there
+        steps, sources = found.shape["steps"], found.shape["sources"]
+        if not fits(steps, dict[str, dict[str, Any]]) or not fits(sources, list[str]):
+            raise TypeError("its steps and sources are not those of a job")
+        if not are_sizes(found.shape["parallelism"], found.shape["key groups"]) or found.levels > len(steps):
+            raise ValueError(
+                f"no job has {found.parallelism} subtasks, {found.key_groups} key groups, {found.levels} levels"
+            )
         return found
 
 

@@ -68,5 +68,5 @@ def read_reasons(file: Path) -> tuple[RestartReason, ...]:
     """The newest reasons in a file; a line that a crash cut off is passed over."""
     if not file.exists():
         return ()
-    lines = file.read_text().split("\n")[:-1]
+    lines = file.read_text(errors="replace").split("\n")[:-1]
     return tuple(RestartReason.from_text(line, str(file)) for line in lines[-SHOWN_RESTARTS:])

@@ -23,6 +23,8 @@ from headwater.durable import PRIVATE_FOLDER, sync_folder, write_atomically
 from headwater.epoch.offset import Offset
 from headwater.job.layout import JobLayout
 from headwater.savepoints.errors import SavepointError
+from headwater.shapes import fits, misfit
+from headwater.state.keys import are_sizes
 from headwater.state.spread import Spread
 from headwater.state.table import PUT
 from headwater.stored_paths import below
@@ -37,6 +39,8 @@ GROUP, SUBTASK = "@key_group", "@subtask"
 """The columns of a saved table besides those of the state: where a row belongs, and which subtask had it."""
 _OPS = ("op", "@op")
 """What a row of a change table does; all rows of a saved table are puts."""
+DECLARED = ("states", "broadcast states")
+"""The facts of a step that name the states that users declare."""
 Place = tuple[str, str, int]
 """A step's uid, its state, and a subtask."""
 
@@ -139,13 +143,18 @@ class Savepoint:
         try:
             envelope = json.loads(file.read_bytes())
             version, content, digest = envelope["format"], envelope["content"], envelope["sha256"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            is_whole = _digest_of(content) == digest
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise SavepointError.corrupt(file, f"it cannot be read: {error}") from None
         if version != FORMAT:
             raise SavepointError.other_version(path, version, FORMAT)
-        if _digest_of(content) != digest:
+        if not is_whole:
             raise SavepointError.corrupt(file, "its checksum does not fit")
-        savepoint = cls(path, _described(content, file), digest)
+        try:
+            description = _described(content, file)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise SavepointError.corrupt(file, f"it is not a description: {type(error).__name__}: {error}") from None
+        savepoint = cls(path, description, digest)
         savepoint._check_files()
         return savepoint
 
@@ -169,16 +178,19 @@ class Savepoint:
         """The columns of a file."""
         path = self.of(file)
         try:
-            return pq.read_schema(path)
-        except (OSError, pa.ArrowException) as error:
+            return _with_names(pq.read_schema(path))
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise SavepointError.corrupt(path, str(error)) from None
 
     def read(self, file: SavedFile) -> pa.Table:
         """The entries of a file, with all columns."""
         content = self._content(file)
         try:
-            return pq.read_table(pa.BufferReader(content))
-        except (OSError, pa.ArrowException) as error:
+            table = pq.read_table(pa.BufferReader(content))
+            _with_names(table.schema)
+            table.validate(full=True)
+            return table
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise SavepointError.corrupt(self.of(file), str(error)) from None
 
     def copy(self, file: SavedFile, folder: Path) -> SavedFile:
@@ -223,6 +235,13 @@ def _write(folder: Path, relative: Path, content: pa.Buffer) -> None:
         write_atomically(path, content)
     except OSError as error:
         raise SavepointError.failed(folder, f"{path}: {error}") from None
+
+
+def _with_names(schema: pa.Schema) -> pa.Schema:
+    """A schema whose names can be read, as text and apart from each other."""
+    if len(set(schema.names)) != len(schema):
+        raise ValueError(f"it has columns of the same name: {', '.join(schema.names)}")
+    return schema
 
 
 def entries_of(table: pa.Table) -> pa.Table:
@@ -330,7 +349,20 @@ def _described(content: dict[str, Any], file: Path) -> Description:
         uid: [RememberedFile(**file) for file in files] for uid, files in content.get("remembered", {}).items()
     }
     offset = Offset.from_json(content["offset"], str(file))
-    return Description(**{**content, "offset": offset, "steps": steps, "remembered": remembered})
+    found = Description(**{**content, "offset": offset, "steps": steps, "remembered": remembered})
+    if (problem := misfit(found)) is not None:
+        raise TypeError(problem)
+    if not are_sizes(found.parallelism, found.key_groups):
+        raise ValueError(f"no job has {found.parallelism} subtasks and {found.key_groups} key groups")
+    for step in found.steps.values():
+        if not all(step.states.values()):
+            raise ValueError("a state is without files")
+        declared = [step.kept.get(kind, {}) for kind in DECLARED]
+        if not fits(declared, list[dict[str, list[str]]]) or not all(
+            words for one in declared for words in one.values()
+        ):
+            raise TypeError("its states are not declared as states are")
+    return found
 
 
 def _digest_of(content: dict[str, Any]) -> str:

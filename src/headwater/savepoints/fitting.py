@@ -13,7 +13,7 @@ from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf
 from headwater.savepoints.errors import Impossible, SavepointError
 from headwater.savepoints.evolution import Evolution
-from headwater.savepoints.files import SavedFile, SavedStep, Savepoint, entries_of, state_schema
+from headwater.savepoints.files import DECLARED, SavedFile, SavedStep, Savepoint, entries_of, state_schema
 from headwater.savepoints.renaming import Renaming
 from headwater.state.table import StateTable
 from headwater.task.host import LevelHost
@@ -25,7 +25,6 @@ CHANNELS = "@channels"
 """The tables of event time, which every step has, begin so."""
 _BY_TABLE = {"states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key", "right key"}
 """Facts of steps that are judged by the columns of their tables, and may differ."""
-_DECLARED = ("states", "broadcast states")
 
 
 class Fate(Enum):
@@ -162,7 +161,7 @@ def evolve(
 
 def _own(states: Collection[str], kept: dict[str, Any]) -> list[str]:
     """The states in which a step of the library keeps what it works on; those that users declare come and go."""
-    declared = {name for kind in _DECLARED for name in kept.get(kind, ())}
+    declared = {name for kind in DECLARED for name in kept.get(kind, ())}
     return sorted(name for name in states if not name.startswith("@") and name not in declared)
 
 
@@ -225,7 +224,7 @@ def _fit_of(savepoint: Savepoint, program: Program, renaming: Renaming, old: Sta
 
 def _kind(kept: dict[str, Any], name: str) -> str | None:
     """The kind of a declared state."""
-    for declared in _DECLARED:
+    for declared in DECLARED:
         if name in kept.get(declared, {}):
             return str(kept[declared][name][0])
     return None

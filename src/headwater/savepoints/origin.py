@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from headwater.connectors.contract import FOR_EVER_MS
 from headwater.epoch.offset import BySplit, Offset
+from headwater.errors import HeadwaterError
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf, deal
-from headwater.savepoints.errors import SavepointError
+from headwater.savepoints.errors import Impossible, SavepointError
 from headwater.savepoints.files import RememberedFile, SavedFile, Savepoint, as_puts
 from headwater.savepoints.fitting import difference, evolve
 from headwater.savepoints.renaming import Renaming
@@ -131,8 +132,24 @@ class Origin:
 
 def begin(host: LevelHost, plan: JobPlan, subtask: int, origin: Origin | None) -> None:
     """Give a host without committed state what it begins with."""
-    if origin is not None:
+    if origin is None:
+        return
+    try:
         host.apply(origin.record(host, plan, subtask))
+    except HeadwaterError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        pa.ArrowException,
+        Impossible,
+    ) as error:
+        # Checksums fit, so this is what was written: not by us.
+        problem = f"its state is not what the step keeps: {type(error).__name__}: {error}"
+        raise SavepointError.corrupt(Path(origin.path), problem) from error
 
 
 def _meets(groups: tuple[int, int], plan: JobPlan, subtask: int) -> bool:

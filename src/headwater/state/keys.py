@@ -10,12 +10,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.shapes import fits
+
 Hashes = npt.NDArray[np.uint64]
 
 DEFAULT_KEY_GROUPS = 128
+MAX_KEY_GROUPS = 32_768
 _PRIME = np.uint64(0x100000001B3)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
+
+
+def are_sizes(parallelism: object, groups: object) -> bool:
+    """Whether a job can have so many subtasks and key groups."""
+    return fits(parallelism, int) and fits(groups, int) and 1 <= parallelism <= groups <= MAX_KEY_GROUPS  # type: ignore[operator]
 
 
 def hash_keys(array: pa.Array | pa.ChunkedArray) -> Hashes:

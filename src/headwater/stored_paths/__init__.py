@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath
 
 from headwater.stored_paths.errors import UnsafePath
+
+_MAX_NAME_BYTES, _MAX_PATH_BYTES = 255, 2048
+"""What Linux takes, and half of what it takes for a whole path, since the folder has a part in that."""
 
 
 def below(folder: Path, name: object, where: object) -> Path:
@@ -23,4 +27,13 @@ def below(folder: Path, name: object, where: object) -> Path:
 def _is_plain(name: str) -> bool:
     """Whether a name is parts with one `/` between them, of which none says something else to a path."""
     parts = name.split("/")
-    return "\0" not in name and ".." not in parts and PurePosixPath(name).parts == tuple(parts)
+    return "\0" not in name and ".." not in parts and PurePosixPath(name).parts == tuple(parts) and _is_short(parts)
+
+
+def _is_short(parts: list[str]) -> bool:
+    """Whether a file system can have files of these names."""
+    try:
+        sizes = [len(os.fsencode(part)) for part in parts]
+    except UnicodeEncodeError:
+        return False
+    return max(sizes) <= _MAX_NAME_BYTES and sum(sizes) <= _MAX_PATH_BYTES

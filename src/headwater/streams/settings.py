@@ -5,6 +5,7 @@ from __future__ import annotations
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.restart import RestartStrategy
+from headwater.state.keys import MAX_KEY_GROUPS
 
 _ENGINES = ("spark", "local")
 _MODES = ("exactly_once", "at_least_once")
@@ -24,8 +25,10 @@ def check_engine(engine: str) -> None:
 
 def check_sizes(parallelism: int, key_groups: int, max_rows_per_epoch: int, checkpoints_retained: int) -> None:
     """Refuse numbers that no job can have."""
-    if not 1 <= key_groups <= 32_768:
-        raise GraphError.bad_argument("environment", "has 1 to 32768 key groups", key_groups, "128 is a good number")
+    if not 1 <= key_groups <= MAX_KEY_GROUPS:
+        raise GraphError.bad_argument(
+            "environment", f"has 1 to {MAX_KEY_GROUPS} key groups", key_groups, "128 is a good number"
+        )
     if not 1 <= parallelism <= key_groups:
         raise GraphError.bad_argument(
             "environment",

@@ -42,7 +42,11 @@ class SavedState:
 
     def to_arrow(self) -> pa.Table:
         """All entries, checked against their checksums."""
-        return pa.concat_tables([shown(self._savepoint.read(file), file.key) for file in self._files])
+        tables = [shown(self._savepoint.read(file), file.key) for file in self._files]
+        try:
+            return pa.concat_tables(tables)
+        except pa.ArrowException as error:
+            raise SavepointError.corrupt(self._savepoint.of(self._files[0]), str(error)) from None
 
     def to_pandas(self) -> Any:
         """All entries as a pandas DataFrame."""
