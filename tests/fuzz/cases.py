@@ -13,8 +13,6 @@ from time import perf_counter
 from tests.fuzz.target import Target, WrongRows
 from tests.fuzz.watch import WATCH, Outside
 
-from headwater.errors import HeadwaterError
-
 LONGEST_S = 10.0
 """A case that takes longer is a failure; most take about a millisecond."""
 _SEEDS = Path(__file__).with_name("seeds.txt")
@@ -73,7 +71,7 @@ def _outcome(target: Target, random: Random, tally: Tally) -> str | None:
         with WATCH.below(target.folder):
             target.read(mutant)
         tally.right += 1
-    except HeadwaterError as error:
+    except target.refusals as error:
         if not any(subject in str(error) for subject in target.subjects):
             return f"the refusal does not say what is wrong with what: {error!s:.600}"
         tally.refused += 1

@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from headwater.errors import HeadwaterError
+
 
 class WrongRows(AssertionError):
     """A damaged artefact was read, and what came of it is not what was stored."""
@@ -17,6 +19,8 @@ class Target(ABC):
 
     name: str
     """What `make fuzz TARGET=…` calls it."""
+    refusals: tuple[type[Exception], ...] = (HeadwaterError,)
+    """What a reader refuses with."""
     subjects: tuple[str, ...]
     """What the text of a refusal says is wrong: one of these is in it."""
 

@@ -20,12 +20,20 @@ from headwater.durable import sync_folder
 from headwater.epoch.offset import Offset
 from headwater.errors import JobFolderDamaged
 from headwater.job.checkpoints.stored import Damage
+from headwater.stored_paths import below
+from headwater.stored_paths.errors import UnsafePath
 
 _OFFSETS, _COMMITS, _STATE = "offsets", "commits", "state"
 _BATCH = re.compile(r"(\d+)")
 _VERSION = re.compile(r"(\d+)\.(?:zip|changelog)")
 _SUMS_MAGIC = b"crc\0"
-_PIECES_AT_ONCE = 2048
+_BLOCK_BYTES = 1 << 20
+_MOST_PIECE_BYTES = 16 << 20
+"""Hadoop sums up pieces of 512 bytes unless it is told otherwise."""
+_NOT_A_SNAPSHOT = (EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
+"""What reading an archive, and a list in it, can raise: a RuntimeError is that of an unknown form, or of deep nesting."""
+_MOST_LISTED_BYTES = 64 << 20
+"""Of what a snapshot says of itself: a line for each of its tables."""
 
 
 class CheckpointFiles:
@@ -171,7 +179,7 @@ def _read_log(path: Path) -> Any:
         content = json.loads(lines[-1])
     except FileNotFoundError:
         raise Damage(path, "it is missing") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Damage(path, str(error)) from None
     _check_sums(path)
     return content
@@ -181,9 +189,11 @@ def _tables(snapshot: Path) -> list[Path]:
     """The table files that a snapshot names, which lie beside it because later snapshots share them."""
     try:
         with zipfile.ZipFile(snapshot) as parts:
+            if (size_bytes := parts.getinfo("metadata").file_size) > _MOST_LISTED_BYTES:
+                raise ValueError(f"it lists its tables in {size_bytes} bytes")
             named = json.loads(parts.read("metadata").decode().split("\n", 1)[1])["sstFiles"]
-        tables = [(snapshot.parent / "SSTs" / one["dfsSstFileName"], one["sizeBytes"]) for one in named]
-    except (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile) as error:
+        tables = [(below(snapshot.parent / "SSTs", one["dfsSstFileName"], snapshot), one["sizeBytes"]) for one in named]
+    except (UnsafePath, *_NOT_A_SNAPSHOT) as error:
         raise Damage(snapshot, f"it is not a snapshot: {error}") from None
     for table, size in tables:
         if not table.exists():
@@ -202,12 +212,12 @@ def _check_sums(path: Path) -> None:
         return
     stored = sums.read_bytes()
     piece_bytes = int.from_bytes(stored[4:8])
-    if stored[:4] != _SUMS_MAGIC or not piece_bytes:
+    if stored[:4] != _SUMS_MAGIC or not 0 < piece_bytes <= _MOST_PIECE_BYTES:
         raise Damage(path, f"its checksums in {sums.name} cannot be read")
     expected = [stored[at : at + 4] for at in range(8, len(stored), 4)]
     number = 0
     with path.open("rb") as source:
-        while block := source.read(piece_bytes * _PIECES_AT_ONCE):
+        while block := source.read(piece_bytes * max(1, _BLOCK_BYTES // piece_bytes)):
             for at in range(0, len(block), piece_bytes):
                 found = zlib.crc32(block[at : at + piece_bytes]).to_bytes(4)
                 if found != (expected[number] if number < len(expected) else None):
