@@ -10,7 +10,9 @@ from headwater.aggregates import (
     collect_set,
     count_distinct,
     first,
+    first_value,
     last,
+    last_value,
     max,  # noqa: A004
     max_by,
     min,  # noqa: A004
@@ -184,8 +186,10 @@ __all__ = [
     "either",
     "evictors",
     "first",
+    "first_value",
     "global_window",
     "last",
+    "last_value",
     "max",
     "max_by",
     "min",

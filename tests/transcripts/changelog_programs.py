@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.transcripts.window_programs import in_ms
 
 import headwater as hw
+from headwater.graph.nodes import RunningNode
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
 
@@ -32,7 +33,29 @@ def windows(orders: Stream) -> dict[str, Stream]:
     }
 
 
+def groups(rows: Stream) -> dict[str, Stream]:
+    """The groups of rows that are only added, and all as one group."""
+    some = {"n": hw.count(), "first": hw.first_value("v"), "last": hw.last_value("v")}
+    totals = {"n": hw.count(), "total": hw.sum("v")}
+    return {
+        "main": rows._add(RunningNode.of(rows.key_by("k")._flow, aggregates=some, updates=True)),
+        "together": rows._add(RunningNode.of(rows._flow, aggregates=totals, updates=True, name="together")),
+    }
+
+
+def groups_that_go(rows: Stream) -> dict[str, Stream]:
+    """Which keys of a changelog there are, and all rows as one group."""
+    changes = rows.as_changelog()
+    least = {"n": hw.count(), "least": hw.min("v")}
+    return {
+        "main": changes._add(RunningNode.of(changes.key_by("k")._flow, aggregates={}, updates=True)),
+        "together": changes._add(RunningNode.of(changes._flow, aggregates=least, updates=True, name="together")),
+    }
+
+
 PROGRAMS: dict[str, Program] = {
+    "changelog_groups": groups,
+    "changelog_groups_that_go": groups_that_go,
     "changelog_upserts": upserts,
     "changelog_totals": totals,
     "changelog_windows": windows,

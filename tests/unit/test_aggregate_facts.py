@@ -18,7 +18,7 @@ def test_every_function_that_users_call_is_in_the_table_and_has_a_kernel() -> No
 
 def test_order_of_rows_shows_in_what_is_picked_by_arrival_and_in_collections() -> None:
     by_order = {name for name, facts in FACTS.items() if not facts.is_in_any_order}
-    assert by_order == {"first", "last", "min_by", "max_by", "collect_list", "collect_set"}
+    assert by_order == {"first", "last", "first_value", "last_value", "min_by", "max_by", "collect_list", "collect_set"}
     assert is_in_any_order({"n": hw.count(), "top": hw.max("v")})
     assert not is_in_any_order({"n": hw.count(), "top": hw.max_by("v", "w")})
 

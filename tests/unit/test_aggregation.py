@@ -145,6 +145,8 @@ REFERENCE: dict[str, Callable[[list[Any]], Any]] = {
     "max": lambda values: extreme([(v, v) for v in reversed(values)], -1),
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
+    "first_value": lambda values: next(iter(known(values)), None),
+    "last_value": lambda values: next(reversed(known(values)), None),
     "collect_list": known,
     "collect_set": distinct,
     "count_distinct": lambda values: len(distinct(values)),
@@ -235,7 +237,7 @@ def check(functions: list[str], ddl: str, data: st.DataObject) -> None:
 @examples(20)
 @given(data=st.data())
 def test_any_type_can_be_counted_and_kept(ddl: str, data: st.DataObject) -> None:
-    check(["count", "first", "last", "collect_list"], ddl, data)
+    check(["count", "first", "last", "first_value", "last_value", "collect_list"], ddl, data)
 
 
 @pytest.mark.parametrize("ddl", sorted(ORDERED | STRUCTS))
@@ -366,6 +368,9 @@ def test_no_groups_give_no_rows() -> None:
 def test_a_null_that_arrived_first_is_first_and_one_that_arrived_last_is_last() -> None:
     assert single(hw.first("v"), "int", [None, 1]) is None
     assert single(hw.last("v"), "int", [1, None]) is None
+    assert single(hw.first_value("v"), "int", [None, 1, 2]) == 1
+    assert single(hw.last_value("v"), "int", [1, 2, None]) == 2
+    assert single(hw.last_value("v"), "int", [None]) is None
 
 
 def test_of_equal_rows_the_first_to_arrive_stays_also_across_partials() -> None:

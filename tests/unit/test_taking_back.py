@@ -114,7 +114,7 @@ def by_value(lists: list[list[Any]]) -> list[list[Any]]:
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_any_type_is_counted_and_kept(ddl: str, data: st.DataObject) -> None:
-    check(["count", "first", "last", "collect_list"], ddl, EVERY[ddl], data)
+    check(["count", "first", "last", "first_value", "last_value", "collect_list"], ddl, EVERY[ddl], data)
 
 
 @pytest.mark.parametrize("ddl", sorted(ORDERED | STRUCTS))
@@ -233,6 +233,8 @@ def after(aggregate: Aggregate, ddl: str, *changes: tuple[str, Any]) -> Any:
         (hw.max("v"), "int", [("+", 3), ("+", 7), ("-", 7)], 3),
         (hw.max("v"), "int", [("-", 7), ("+", 3), ("+", 7)], 3),
         (hw.first("v"), "string", [("+", "a"), ("+", "b"), ("+", "a"), ("-", "a")], "b"),
+        (hw.first_value("v"), "string", [("+", None), ("+", "a"), ("+", "b"), ("-", "a")], "b"),
+        (hw.last_value("v"), "string", [("+", "a"), ("+", "b"), ("+", None), ("-", "b")], "a"),
         (hw.last("v"), "string", [("+", "a"), ("+", "b"), ("+", "a"), ("-", "a")], "a"),
         (hw.first("v"), "string", [("+", None), ("+", "b"), ("-", None)], "b"),
         (hw.collect_list("v"), "int", [("+", 1), ("+", 2), ("+", 1), ("-", 1)], [2, 1]),

@@ -20,7 +20,9 @@ __all__ = [
     "count",
     "count_distinct",
     "first",
+    "first_value",
     "last",
+    "last_value",
     "max",
     "max_by",
     "min",
@@ -79,6 +81,16 @@ def first(column: str) -> Aggregate:
 def last(column: str) -> Aggregate:
     """The column's value in the row that arrived last, null or not."""
     return Aggregate("last", column)
+
+
+def first_value(column: str) -> Aggregate:
+    """The first value of a column to arrive that is not null."""
+    return Aggregate("first_value", column)
+
+
+def last_value(column: str) -> Aggregate:
+    """The last value of a column to arrive that is not null."""
+    return Aggregate("last_value", column)
 
 
 def min_by(value: str, by: str) -> Aggregate:

@@ -104,6 +104,8 @@ FACTS: Mapping[str, Facts] = {
     "max_by": _EXTREME_ROW,
     "first": _ARRIVAL,
     "last": _ARRIVAL,
+    "first_value": _ARRIVAL,
+    "last_value": _ARRIVAL,
     "collect_list": Facts(pa.list_, "by counted values", is_nullable=False),
     "collect_set": Facts(pa.list_, "by counted values", _COMPARABLE, is_nullable=False),
     "count_distinct": Facts(_count_type, "by counted values", _COMPARABLE, is_nullable=False, is_in_any_order=True),

@@ -15,7 +15,7 @@ from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import Grouped, group
-from headwater.operators.keys import key_arrays, keys_of
+from headwater.operators.keys import key_arrays, key_spread, keys_of
 from headwater.operators.replaced import Replaced
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
@@ -37,7 +37,7 @@ class RunningOperator(StatefulOperator):
         self._node = node
         self._aggregation = Aggregation(node.aggregates, node.input_schema, step, takes_back=node.takes_back)
         self._schema = pa.schema(self._aggregation.fields)
-        self._kept = open_accumulators("kept", self._schema, step, node.key.type, backend=backend)
+        self._kept = open_accumulators("kept", self._schema, step, node.key.type, key_spread(node.key), backend=backend)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         groups = group(key_arrays(batch, self._node.key), len(batch))

@@ -177,7 +177,11 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
     AsChangelogNode: [lambda f: AsChangelogNode.of(f.rows, key="k")],
     WithRowKindNode: [lambda f: WithRowKindNode.of(f.rows)],
     NormalizeNode: [lambda f: NormalizeNode.of(dataclasses.replace(f.rows, changelog=BY_KEY), name="whole")],
-    RunningNode: [lambda f: RunningNode.of(f.keyed, aggregates={"total": hw.sum("n")})],
+    RunningNode: [
+        lambda f: RunningNode.of(f.keyed, aggregates={"total": hw.sum("n")}),
+        lambda f: RunningNode.of(f.rows, aggregates={"total": hw.sum("n")}, updates=True),
+        lambda f: RunningNode.of(dataclasses.replace(f.keyed, changelog=GOES), aggregates={}, updates=True),
+    ],
     ReduceNode: [lambda f: ReduceNode.of(f.keyed, function=max)],
     OverAggregateNode: [
         lambda f: OverAggregateNode.of(
@@ -213,6 +217,7 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
     ],
     WindowJoinNode: [lambda f: WindowJoinNode.of(f.pair)],
 }
+GOES = Changelog(ChangelogMode.RETRACT)
 BY_KEY = Changelog(ChangelogMode.UPSERT, ("k",))
 CASES = [(cls, make) for cls, makes in MADE.items() for make in makes]
 
@@ -386,6 +391,7 @@ def test_every_kind_that_keeps_something_says_what_in_words_that_stay(flows: Flo
             lambda f: OverAggregateNode.of(f.rows, functions={"x": Lag("n", 1, "k")}),
             "needs a default of the type of 'n'",
         ),
+        (lambda f: RunningNode.of(f.keyed, aggregates={}, updates=True), "'agg' needs an aggregate"),
         (lambda f: ReduceNode.of(f.rows, function=max), "'reduce' needs a keyed stream"),
         (lambda f: ReduceNode.of(f.keyed, function="n"), "'reduce' needs a function"),
         (lambda f: DeduplicateNode.of(f.rows, by=[]), "'deduplicate' needs columns to tell rows by"),

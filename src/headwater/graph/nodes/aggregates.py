@@ -36,11 +36,19 @@ class RunningNode(Node):
 
     @classmethod
     def of(cls, flow: Flow, *, aggregates: Mapping[str, Aggregate], updates: bool = False, name: str = "agg") -> Self:
-        """With `updates` a result replaces the last of its key also over rows that are only added."""
-        check_keyed(flow, name)
-        keys = flow.key.fields(flow.schema)
-        results = result_fields(aggregates, flow.schema, name)
+        """With `updates` a result replaces the last of its key also over rows that are only added.
+
+        Then a flow may be without key: all rows are one group, on one subtask. And over a changelog there may be no
+        aggregates: it tells which keys there are.
+        """
         takes_back = not flow.changelog.is_append_only
+        if updates and flow.key.is_nothing:
+            flow = flow.together()
+        else:
+            check_keyed(flow, name)
+        keys = flow.key.fields(flow.schema)
+        tells_keys = updates and takes_back and bool(keys) and not aggregates
+        results = [] if tells_keys else result_fields(aggregates, flow.schema, name)
         if takes_back:
             refuse_taking_back(aggregates, name)
         return cls(
@@ -74,8 +82,10 @@ class RunningNode(Node):
 
 
 def _told(keys: Sequence[pa.Field]) -> Changelog:
-    """The result of a key replaces its last."""
-    return Changelog(ChangelogMode.UPSERT, tuple(key.name for key in keys), keeps_times=False)
+    """The result of a key replaces its last; where there is no key, that one is told."""
+    return Changelog(
+        ChangelogMode.UPSERT if keys else ChangelogMode.RETRACT, tuple(key.name for key in keys), keeps_times=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

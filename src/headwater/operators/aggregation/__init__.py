@@ -21,8 +21,8 @@ class Aggregation:
     """The built-in aggregates of a step, together: Arrow in, Arrow out, never a Python call per row.
 
     With `takes_back`, rows may take others back: the results are those of the rows that are left, and accumulators hold
-    what that needs, and how many rows are left. Rows are compared by the columns that an aggregate reads. One that takes
-    back what is not there yet is owed: it takes the next one that comes.
+    what that needs, and how many rows are left, for which alone there may be no aggregates. Rows are compared by the
+    columns that an aggregate reads. One that takes back what is not there yet is owed: it takes the next one that comes.
 
     The same input gives the same bytes. However rows are cut into partials, merging these in order of arrival gives the
     result of all rows at once, up to the rounding of floats. A sum that overflows is an error even if a later row would
@@ -39,7 +39,7 @@ class Aggregation:
     ) -> None:
         if takes_back:
             refuse_taking_back(aggregates, step)
-        self.results = result_fields(aggregates, schema, step)
+        self.results = result_fields(aggregates, schema, step) if aggregates or not takes_back else []
         self.fields = []
         self._takes_back = takes_back
         kernels = TAKING_BACK if takes_back else KERNELS

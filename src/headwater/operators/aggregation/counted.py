@@ -59,7 +59,7 @@ class CountedValues:
 
 
 class OrderedValues:
-    """The values of each group in order of arrival, for first, last and collect_list.
+    """The values of each group in order of arrival, for first, last, the same without nulls, and collect_list.
 
     A row that takes one back takes the first that is equal, as in Flink. Which one that is, is known when all that came
     before is there: until then what is taken back stands beside what came.

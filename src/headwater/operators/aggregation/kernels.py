@@ -49,6 +49,8 @@ KERNELS: Mapping[str, Callable[[Use], Kernel]] = {
     "max_by": lambda use: Extreme(use.types, largest=True),
     "first": lambda use: Arrival(use.types[0], last=False),
     "last": lambda use: Arrival(use.types[0], last=True),
+    "first_value": lambda use: Arrival(use.types[0], last=False, drops_nulls=True),
+    "last_value": lambda use: Arrival(use.types[0], last=True, drops_nulls=True),
     "collect_list": lambda use: Collection(use.types[0], distinct=False),
     "collect_set": lambda use: Collection(use.types[0], distinct=True),
     "count_distinct": lambda use: DistinctCount(use.types[0]),
@@ -63,7 +65,7 @@ def _counted(use: Use) -> Kernel:
 
 
 def _ordered(use: Use) -> Kernel:
-    drops_nulls = use.aggregate.function == "collect_list"
+    drops_nulls = use.aggregate.function not in ("first", "last")
     return OrderedValues(use.types[0], KERNELS[use.aggregate.function](use), drops_nulls=drops_nulls)
 
 
@@ -79,6 +81,8 @@ TAKING_BACK: Mapping[str, Callable[[Use], Kernel]] = {
     "max_by": _counted,
     "first": _ordered,
     "last": _ordered,
+    "first_value": _ordered,
+    "last_value": _ordered,
     "collect_list": _ordered,
     "collect_set": _counted,
     "count_distinct": _counted,

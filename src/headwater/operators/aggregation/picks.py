@@ -12,13 +12,16 @@ from headwater.operators.aggregation.values import order_codes
 
 
 class Arrival:
-    """The value of the row that arrived first or last, null or not."""
+    """The value of the row that arrived first or last: of all, or of those where it is not null."""
 
-    def __init__(self, dtype: pa.DataType, *, last: bool) -> None:
-        self._last = last
+    def __init__(self, dtype: pa.DataType, *, last: bool, drops_nulls: bool = False) -> None:
+        self._last, self._drops_nulls = last, drops_nulls
         self.fields = (pa.field("value", dtype), pa.field("seen", pa.bool_(), nullable=False))
 
     def partial(self, columns: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
+        if self._drops_nulls and columns[0].null_count:
+            there = mask(columns[0].is_valid())
+            return self._pick(columns[0], np.flatnonzero(there), groups.where(there))
         return self._pick(columns[0], np.arange(len(groups.of)), groups)
 
     def merge(self, columns: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
