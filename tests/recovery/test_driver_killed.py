@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,26 @@ def test_killed_before_the_commit_after_it_and_while_it_is_published(
     assert totals_job.published(tmp_path) == expected
 
 
+def test_runs_over_what_there_is_killed_in_the_middle_with_rows_that_came_meanwhile(
+    expected: Files, spark: SparkSession, tmp_path: Path
+) -> None:
+    log, half = tmp_path / "log", totals_job.ROWS // 2
+    for first, (step, epoch) in ((0, ("MANIFEST", 1)), (half, ("COMMITTED", 5))):
+        totals_job.write_events(log, first, first + half)
+        process = _start(tmp_path, log, step, str(epoch), kind="available_now")
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == -signal.SIGKILL, output[-3000:]
+        _check_after(step, epoch, expected, tmp_path)
+    for _ in range(2):  # the second time there is nothing new
+        status = totals_job.build(tmp_path, log=log, spark=spark).run(available_now=True).status()
+        [read] = status.positions.values()
+        assert (status.state, sum(read.values())) == ("stopped", totals_job.ROWS)
+        seen = _rows(totals_job.published(tmp_path))
+        assert Counter(row for row in seen if _is_counted(row)) == Counter(filter(_is_counted, _rows(expected)))
+    totals_job.build(tmp_path, log=log, spark=spark).run(bounded=True)
+    assert Counter(_rows(totals_job.published(tmp_path))) == Counter(_rows(expected))
+
+
 def test_crashed_at_each_step_of_an_epoch(log: Path, expected: Files, spark: SparkSession, tmp_path: Path) -> None:
     """One job that crashes once after every step, each in a later epoch, then is left to finish."""
     for epoch, step in enumerate(hw.EpochStep):
@@ -91,8 +112,18 @@ def _check_after(step: str, epoch: int, expected: Files, folder: Path) -> None:
     assert all(_epoch_of(name) <= epoch for name in seen), f"after {step}"
 
 
-def _start(folder: Path, log: Path, *kill_at: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(JOB), str(folder), str(log), *kill_at]
+def _rows(files: Files) -> list[tuple[Any, ...]]:
+    """Each row, with the output that it is in."""
+    return [(name.split("-")[0], *row.values()) for name, rows in files.items() for row in rows]
+
+
+def _is_counted(row: tuple[Any, ...]) -> bool:
+    """Whether a row came of one that was read, and not of a timer, of which the last fire when the input ends."""
+    return row[0] == "initials" or row[2] > 0
+
+
+def _start(folder: Path, log: Path, *kill_at: str, kind: str = "bounded") -> subprocess.Popen[str]:
+    command = [sys.executable, str(JOB), str(folder), str(log), kind, *kill_at]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, cwd=folder
     )

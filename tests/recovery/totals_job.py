@@ -1,6 +1,7 @@
 """The job that recovery tests kill: two chained keyed steps with timers, two file sinks, small epochs.
 
-Run as a program: totals_job.py FOLDER [STEP EPOCH] runs to the end, or kills its own process group at a step of an epoch.
+Run as a program: totals_job.py FOLDER LOG KIND [STEP EPOCH] runs to the end of what there is, bounded or available_now, or
+kills its own process group at a step of an epoch.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ class PerInitial(hw.KeyedProcessFunction):
         yield {"initial": ctx.key, "users": len(self.last.keys()), "total": sum(self.last.values())}
 
 
-def write_events(log: Path) -> None:
-    """Amounts are multiples of a quarter, so that sums are exact in any order."""
-    topic = hw.EventLog(log).create_topic("orders", hw.Schema.of(SCHEMA).arrow, partitions=2)
-    for start in range(0, ROWS, 100):
-        index = range(start, start + 100)
+def write_events(log: Path, start: int = 0, end: int = ROWS) -> None:
+    """Rows by their numbers. Amounts are multiples of a quarter, so that sums are exact in any order."""
+    topic = hw.EventLog(log).create_topic("orders", SCHEMA, partitions=2, exist_ok=True)
+    for first in range(start, end, 100):
+        index = range(first, first + 100)
         table = pa.table(
             {
                 "user": [f"{'abc'[i % 3]}{i * 7 % 20}" for i in index],
@@ -60,7 +61,7 @@ def write_events(log: Path) -> None:
                 "amount": [i % 17 / 4 for i in index],
             }
         )
-        topic.append(table, partition=start // 100 % 2)
+        topic.append(table, partition=first // 100 % 2)
 
 
 def build(folder: Path, *, log: Path, totals: Totals | None = None, **settings: Any) -> hw.Environment:
@@ -91,14 +92,14 @@ def published(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 def main() -> None:
     folder, log = Path(sys.argv[1]), Path(sys.argv[2])
-    kill_at = (hw.EpochStep[sys.argv[3]], int(sys.argv[4])) if len(sys.argv) > 3 else None
+    kill_at = (hw.EpochStep[sys.argv[4]], int(sys.argv[5])) if len(sys.argv) > 4 else None
 
     def on_step(step: hw.EpochStep, epoch: int) -> None:
         print(step.name, epoch, flush=True)
         if (step, epoch) == kill_at:
             kill()
 
-    build(folder, log=log).run(bounded=True, on_step=on_step)
+    build(folder, log=log).run(on_step=on_step, **{sys.argv[3]: True})
 
 
 if __name__ == "__main__":
