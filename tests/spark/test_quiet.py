@@ -1,4 +1,4 @@
-"""What a user sees in a terminal when a function fails on Spark: the own lines and the own error, nothing of Java's."""
+"""What a user sees in a terminal when a job fails on Spark: the own lines and the own error, nothing of Java's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,36 @@ pytestmark = pytest.mark.spark
 
 JOB = """\
 import sys
+import time
+from pathlib import Path
 
 import headwater as hw
+
+ROWS = [("a", 1, 1000), ("b", 2, 2000)]
+SCHEMA = "k string, v int, ts long"
+
+
+class Held(hw.ProcessFunction):
+    def process(self, event, ctx):
+        if event.v == 2:
+            Path("held").touch()
+            time.sleep(100)
+        yield event
+
+
+def lose_the_disk(step, epoch):
+    if step is hw.EpochStep.PUBLISHED:
+        while not Path("held").exists():
+            time.sleep(0.01)
+        raise OSError("the disk is away")
+
+
+env = hw.Environment("published", parallelism=1, max_rows_per_epoch=1)
+env.from_rows(ROWS, SCHEMA).process(Held(), SCHEMA).sink(hw.connectors.files("out"))
+try:
+    env.run(on_step=lose_the_disk)
+except hw.JobError as error:
+    print(error)
 
 
 class Sums(hw.KeyedProcessFunction):
@@ -28,12 +56,12 @@ class Sums(hw.KeyedProcessFunction):
 
 
 env = hw.Environment("sums", parallelism=1)
-rows = env.from_rows([("a", 1, 1000), ("b", 2, 2000)], "k string, v int, ts long", hw.Watermarks.monotonous("ts"))
-rows.key_by("k").process(Sums(), "k string, v int, ts long").with_uid("sums").collect()
+rows = env.from_rows(ROWS, SCHEMA, hw.Watermarks.monotonous("ts"))
+rows.key_by("k").process(Sums(), SCHEMA).with_uid("sums").collect()
 """
 
 
-def test_failing_function_shows_its_own_lines_and_nothing_of_java(tmp_path: Path) -> None:
+def test_failures_in_a_function_and_while_an_epoch_runs_show_nothing_of_java(tmp_path: Path) -> None:
     job = tmp_path / "job.py"
     job.write_text(JOB)
     done = subprocess.run(
@@ -46,6 +74,7 @@ def test_failing_function_shows_its_own_lines_and_nothing_of_java(tmp_path: Path
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("job 'published' stopped: OSError: the disk is away\n"), done.stdout
     printed = ["half 1 and half 1", "half 2 and half 2", "seen 1", "seen 2"]
     lines = done.stderr.splitlines()
     assert sorted(line for line in lines if line in printed) == printed, done.stderr
@@ -54,4 +83,4 @@ def test_failing_function_shows_its_own_lines_and_nothing_of_java(tmp_path: Path
     assert not any(word in done.stderr for word in ("java", "py4j", "org.apache", "pyspark", "WARN")), done.stderr
     failed = "step 'sums' failed for key 'b' at timestamp 2000, 1970-01-01 00:00:02.000: ZeroDivisionError: no luck"
     assert f"headwater.errors.UserCodeError: {failed}" in shown
-    assert f'  File "{job}", line 13, in process' in shown
+    assert f'  File "{job}", line 41, in process' in shown

@@ -49,6 +49,8 @@ from headwater.spark.stored import LastLook, StoredEpoch
 
 _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
+_CANCEL_TIMEOUT_S = 10
+"""How long an epoch that is given up has to fail. A query that is stopped in one may overflow its stack, and print it."""
 _SIGNAL_S = 0.5
 """How long after Spark's end the word to stop may come that ended it: a signal reaches processes one after the other."""
 _POLL_S = 0.02
@@ -286,6 +288,8 @@ class SparkJob(SupervisedJob):
             if self._has_ended():
                 return "finished"
             assert self._shipped is not None
+            if self._shipped.failure() is not None:
+                self._cancel_tasks(query)
             if self._draining.is_set():
                 self._shipped.request(Request.DRAIN)
             elif self._shipped.is_requested(Request.CAUGHT_UP):
@@ -310,12 +314,21 @@ class SparkJob(SupervisedJob):
             raise self._shipped.failure() or explained(self.name, self._raised or failure, self._folder.path)
         return "finished" if self._has_ended() else "stopped"
 
+    def _cancel_tasks(self, query: StreamingQuery) -> None:
+        """Let the epoch under way fail now. If it has failed, further attempts would only fail with the same."""
+        assert self._spark is not None
+        self._spark.sparkContext.cancelJobGroup(str(query.runId))
+
     def _end_query(self) -> None:
         """Let nothing of the attempt go on. An epoch that waits for room gets it first: a query ends after its epoch."""
         self._protocol.give_up()
         self._ingest.stop()
         query, shipped = self._query, self._shipped
         if query is not None and query.isActive:
+            deadline = time.monotonic() + _CANCEL_TIMEOUT_S
+            while _is_in_epoch(query) and time.monotonic() < deadline:
+                self._cancel_tasks(query)
+                time.sleep(_POLL_S)
             query.stop()
         if shipped is not None:
             shipped.remove()
