@@ -38,7 +38,8 @@ def main() -> None:
     runs = str(venv / "bin" / "python")
     subprocess.run([runs, "--version"], check=True)
     tests = [runs, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "tests/unit", *sys.argv[1:]]
-    sys.exit(subprocess.run(tests, cwd=ROOT, env={**os.environ, "PYTHONPATH": "src"}, check=False).returncode)
+    known = {**os.environ, "PYTHONPATH": str(ROOT / "src")}  # scripts of tests run elsewhere
+    sys.exit(subprocess.run(tests, cwd=ROOT, env=known, check=False).returncode)
 
 
 def interpreter(name: str) -> str | None:
