@@ -6,7 +6,7 @@ need not parse text. Texts live here, in classmethods, so that one read of this 
 
 from __future__ import annotations
 
-from headwater.moments import moment_text
+from headwater.moments import moment_text, unit_meant
 
 
 class HeadwaterError(Exception):
@@ -476,6 +476,13 @@ class PublishError(HeadwaterError):
         )
 
     @classmethod
+    def not_staged(cls, sink: str, epoch: int, why: str) -> PublishError:
+        return RowsRefused(
+            f"sink {sink!r} cannot take the rows of epoch {epoch}: {why}; the epoch is not committed and nothing is lost: "
+            f"drop or mend such rows before the sink, as with .where(...), and start the job again"
+        )
+
+    @classmethod
     def sink_is_gone(cls, sink: str, epoch: int) -> PublishError:
         return cls(
             f"epoch {epoch} is committed and its rows for sink {sink!r} are not published, but the program has no such sink; "
@@ -523,6 +530,12 @@ class PublishError(HeadwaterError):
         )
 
 
+class RowsRefused(PublishError):
+    """Rows that an output could not be given, found when they were staged, so before their epoch was committed."""
+
+    is_transient = False
+
+
 class SourceError(HeadwaterError):
     """A source that cannot be read."""
 
@@ -548,20 +561,6 @@ class SourceError(HeadwaterError):
             f"source {source}: the event-time column {column!r} is {found} in {short(row)}; filter such rows out before the "
             f"log, or take another column for the watermarks"
         )
-
-
-def unit_meant(timestamp_ms: int) -> str:
-    """A question, where a time in milliseconds is far off, and near today in a finer unit."""
-    for unit, per_ms in (("nanoseconds", 1_000_000), ("microseconds", 1_000)):
-        if _MEANT_MS[0] <= timestamp_ms // per_ms < _MEANT_MS[1]:
-            return (
-                f"is the event-time column in {unit}? Headwater reads a bigint as milliseconds: divide it by {per_ms:_}"
-            )
-    return ""
-
-
-_MEANT_MS = (315_532_800_000, 4_102_444_800_000)
-"""The years 1980 to 2099, of which most times are."""
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -595,6 +594,3 @@ class JavaMissing(HeadwaterError):
             f"install one (Debian: sudo apt-get install openjdk-{oldest}-jre-headless) or set JAVA_HOME to its folder",
             tuple(found),
         )
-
-
-# --- the event log ------------------------------------------------------------

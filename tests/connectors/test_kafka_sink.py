@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.connectors.published import Published
 from tests.parts.kafka import KafkaBroker, login
@@ -318,7 +319,7 @@ def test_headers_and_partitions_come_from_columns_or_a_function(
         (2, [("trace", b"a"), ("size", b"2")]),
         (2, [("trace", b"c"), ("size", b"5")]),
     ]
-    with pytest.raises(hw.PublishError, match="a partition that a row is for, is not there"):
+    with pytest.raises(hw.RowError, match=r"partition.*the topic has 3, of which the last is 2"):
         by_row.sink._sender and made("id string, n int", partition="n", **settings).open("c").publish(0, [("x", 9)])
 
 
@@ -372,30 +373,58 @@ def test_what_is_written_is_read_again(kafka: KafkaBroker, topic: str, made: Cal
 # -- what is refused ------------------------------------------------------------------------------------------------
 
 
-def test_a_record_that_is_too_large_is_told_and_can_be_allowed(
-    kafka: KafkaBroker, topic: str, made: Callable[..., Published]
+def test_a_record_that_is_too_large_is_told_before_the_commit_and_can_be_allowed(
+    kafka: KafkaBroker, topic: str, made: Callable[..., Published], tmp_path: Path
 ) -> None:
     row = ("big", "x" * 2_000_000)
-    refused = (
-        r"the record with key b'big' has \d{7} bytes, more than this client's limit .*message.max.bytes.*max.message"
-    )
+    refused = r"step 'out': the record with key b'big' has \d{7} bytes .*, more than this client's limit of 1000000; raise both"
     small = made("k string, v string", key="k").open()
-    with pytest.raises(hw.PublishError, match=refused):
-        small.publish(0, [("a", "fits"), row])
-    kafka.create_topic(f"{topic}-small", max_message_bytes=1_000_000)
+    with pytest.raises(hw.RowError, match=refused):
+        staged_as_in_a_task(small, tmp_path, ("a", "fits"), row)
+    kafka.create_topic(f"{topic}-small", max_message_bytes=500_000)
     larger: dict[str, Any] = {"key": "k", "options": {"message.max.bytes": 4_000_000}}
     large = made("k string, v string", topic=f"{topic}-small", **larger).open()
-    with pytest.raises(hw.PublishError, match=refused.replace("this client's", "the topic's")):
-        large.publish(0, [("a", "fits"), row])
+    with pytest.raises(
+        hw.RowError, match=refused.replace("this client's limit of 1000000", "the topic's limit of 499939")
+    ):
+        staged_as_in_a_task(large, tmp_path, ("a", "fits"), row)
     made("k string, v string", **larger).open().publish(0, [row])
     assert values(kafka, f"{topic}-small") == []
     assert [len(value["v"]) for value in values(kafka, topic)] == [2_000_000]
+
+
+@pytest.mark.parametrize("headers", [{}, {"headers": {"h": "k", "né": "n"}}], ids=["plain", "headers"])
+def test_what_is_staged_the_client_and_the_topic_take(
+    kafka: KafkaBroker, topic: str, made: Callable[..., Published], tmp_path: Path, headers: dict[str, Any]
+) -> None:
+    kafka.create_topic(f"{topic}-small", max_message_bytes=10_000)
+    settings: dict[str, Any] = {"topic": f"{topic}-small", "key": "k", "format": "csv", **headers}
+    out = made("k string, n bigint, v string", **settings).open()
+    sizes = []
+    for size in range(9_800, 10_001):
+        try:
+            staged_as_in_a_task(out, tmp_path, ("k", 7, "x" * size))
+            sizes.append(size)
+        except hw.RowError:
+            break
+    assert sizes
+    assert sizes[-1] > 9_850
+    out.publish(0, [("k", 7, "x" * sizes[-1])], [("k", 7, "x" * 100)] * 500)
+    assert sum(1 for _ in messages(kafka.servers, f"{topic}-small")) == 501
+
+
+def staged_as_in_a_task(out: Published, folder: Path, *rows: Any) -> None:
+    """What a task does, which has a copy of the sink."""
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, out.schema.arrow, strict=True)]
+    pickle.loads(pickle.dumps(out.sink)).stage(pa.table(arrays, schema=out.schema.arrow), folder / "staged.arrow")
 
 
 def test_an_epoch_that_was_refused_is_sent_when_the_cause_is_mended(
     kafka: KafkaBroker, topic: str, made: Callable[..., Published]
 ) -> None:
     out = made("v string").open()
+    out.sink._limits = None  # the topic was changed since the job was started
     with pytest.raises(hw.PublishError, match="a record without key has"):
         out.publish(0, [("a",), ("x" * 2_000_000,)])
     out.publish(0, [("a",), ("b",)])

@@ -34,7 +34,7 @@ TASK = LEAVES | {"clock", "connectors.contract", "graph", "operators", "plan", "
 
 ALLOWED: dict[str, frozenset[str]] = {
     **dict.fromkeys(LEAVES, LEAVES),
-    "eventlog": frozenset({"data.rows", "data.schema", "durable", "errors"}),
+    "eventlog": frozenset({"data.rows", "data.schema", "data.sound", "durable", "errors"}),
     "state": LEAVES,
     "clock": LEAVES | {"state.spread", "state.table", "state.timers"},
     "connectors": LEAVES | {"eventlog", "spark.checkpoint_files"},

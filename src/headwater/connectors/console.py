@@ -31,4 +31,11 @@ class ConsoleSink(Sink):
         out = self._stream or sys.stdout
         for file in files:
             for row in read_staged(file).to_pylist():
-                print(f"{self._uid} {epoch} {json.dumps(row, default=str, ensure_ascii=False)}", file=out, flush=True)
+                text = f"{self._uid} {epoch} {json.dumps(row, default=str, ensure_ascii=False)}"
+                print(_printable(text, out), file=out, flush=True)
+
+
+def _printable(text: str, out: TextIO) -> str:
+    """The text, with what the stream's encoding lacks as escapes: rows are committed, and must be shown."""
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,8 +1,10 @@
-"""What can be wrong when code asks a row for something."""
+"""What can be wrong with rows and their types, and when code asks a row for something."""
 
 from __future__ import annotations
 
 import difflib
+
+from headwater.errors import RowError, SchemaError
 
 
 class NoField(AttributeError):
@@ -20,3 +22,21 @@ class NoField(AttributeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.fields))
+
+
+class UnsoundRow(RowError):
+    """A row with a value that no step and no output can be given."""
+
+    @classmethod
+    def of(cls, step: str, fault: object, action: str) -> UnsoundRow:
+        return cls(f"step {step!r}, {fault}; {action}")
+
+
+class BadMapKey(SchemaError):
+    """A map that cannot be a dict of Python."""
+
+    @classmethod
+    def of(cls, dtype: str) -> BadMapKey:
+        return cls(
+            f"a map's key cannot be {dtype}: it must not be null and must be hashable; make a struct or text of it"
+        )

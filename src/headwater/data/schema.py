@@ -14,6 +14,7 @@ from typing import NoReturn, TypeAlias
 
 import pyarrow as pa
 
+from headwater.data.errors import BadMapKey
 from headwater.data.rows import Row, row_class
 from headwater.errors import SchemaError
 
@@ -156,8 +157,24 @@ def _checked(fields: list[pa.Field], text: str) -> pa.Schema:
             raise SchemaError.duplicate_field(field.name, text)
         if field.name.startswith("__"):
             raise SchemaError.reserved_name(field.name)
+        _refuse_map_keys(field.type)
         seen.add(field.name)
     return pa.schema(fields)
+
+
+def _refuse_map_keys(dtype: pa.DataType) -> None:
+    """Refuse maps that cannot be dicts of Python."""
+    if pa.types.is_map(dtype) and _is_unhashable(dtype.key_type):
+        raise BadMapKey.of(type_ddl(dtype.key_type))
+    if pa.types.is_nested(dtype):
+        for at in range(dtype.num_fields):
+            _refuse_map_keys(dtype.field(at).type)
+
+
+def _is_unhashable(dtype: pa.DataType) -> bool:
+    if pa.types.is_struct(dtype):
+        return any(_is_unhashable(field.type) for field in dtype)
+    return bool(pa.types.is_null(dtype) or pa.types.is_nested(dtype))
 
 
 class _Parser:
@@ -224,7 +241,7 @@ class _Parser:
     def _map(self) -> pa.DataType:
         start = self._at
         key = self.type()
-        if pa.types.is_null(key) or pa.types.is_list(key) or pa.types.is_map(key):
+        if _is_unhashable(key):
             self._fail(f"a map's key cannot be {type_ddl(key)}: it must not be null and must be hashable", start)
         self._require(",")
         return pa.map_(key, self.type())

@@ -43,6 +43,10 @@ def arrow_table(step: str, given: Any, wanted: list[str] | None = None) -> pa.Ta
         if name not in found:
             raise SchemaError.no_field(name, found, step)
     table = table.select(found if wanted is None else wanted).replace_schema_metadata(None)
+    try:
+        table.validate(full=True)  # what is made of buffers may be anything, also no table
+    except pa.ArrowException as error:
+        raise SchemaError.does_not_fit(step, f"the table is damaged: {error}", "mend such rows in the table") from None
     fields = [pa.field(f.name, _carried(f.type), f.nullable) for f in table.schema]
     for field in fields:
         _check_carried(step, field)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headwater.connectors.contract import Sink, Staged
 from headwater.data.batch import Batch
+from headwater.data.sound import fault_in
 from headwater.epoch.manifest import Manifest, Published
 from headwater.errors import PublishError
 from headwater.job.layout import OutboxLayout
@@ -22,7 +23,10 @@ from headwater.stored_paths import below
 
 
 def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str, list[Batch]]) -> list[Staged]:
-    """Write a task's rows for sinks, in the task. The attempt's own file names keep attempts apart."""
+    """Write a task's rows for sinks, in the task. The attempt's own file names keep attempts apart.
+
+    Here, before the commit, rows fail that an output cannot be given; what is staged can be published.
+    """
     attempt = uuid.uuid4().hex[:12]
     staged = []
     sinks = plan.sinks_by_uid()
@@ -34,12 +38,16 @@ def stage(plan: JobPlan, outbox: Path, epoch: int, place: str, batches: dict[str
         path = folder / f"{epoch:010d}-{uid}-{place}-{attempt}.{sink.extension}"
         name = f"{uid}-{epoch:010d}-{place}.{sink.extension}"
         try:
+            if (fault := fault_in(table)) is not None:
+                raise ValueError(str(fault))
             for file, called, rows in sink.stage_all(table, path, name):
                 staged.append(Staged(uid, str(file), called, rows, file.stat().st_size))
-        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+        except (OSError, ValueError, OverflowError) as error:  # Arrow's errors are ValueErrors, of rows as ours
             for file in folder.glob(f"{path.stem}*"):
                 file.unlink()
-            raise PublishError.failed(uid, epoch, f"staging in {folder} failed: {error}") from None
+            if isinstance(error, OSError):
+                raise PublishError.failed(uid, epoch, f"staging in {folder} failed: {error}") from None
+            raise PublishError.not_staged(uid, epoch, str(error)) from None
     return staged
 
 

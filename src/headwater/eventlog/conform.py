@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from headwater.data.rows import encode_rows
+from headwater.data.sound import fault_in
 from headwater.eventlog.errors import LogArgument, LogSchemaMismatch
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def conform(data: Rows, schema: pa.Schema, topic: str) -> pa.Table | pa.RecordBa
     for field, column in zip(schema, data.columns, strict=True):
         if not field.nullable and column.null_count:
             raise LogSchemaMismatch.nulls(topic, field.name, column.null_count)
+    if (fault := fault_in(data)) is not None:
+        raise LogSchemaMismatch.unsound(topic, fault.column, fault.what)
     return data
 
 

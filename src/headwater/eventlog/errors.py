@@ -135,6 +135,11 @@ class LogSchemaMismatch(LogError):
         return cls._of(text, topic, field)
 
     @classmethod
+    def unsound(cls, topic: str, field: str, what: str) -> Self:
+        text = f"topic {topic!r} field {field!r} cannot hold a value of the rows: {what}; drop or mend these rows"
+        return cls._of(text, topic, field)
+
+    @classmethod
     def nulls(cls, topic: str, field: str, count: int) -> Self:
         text = f"topic {topic!r} field {field!r} must not be null; {count} rows have none; fill or drop these rows"
         return cls._of(text, topic, field)

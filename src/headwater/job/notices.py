@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from headwater.epoch.reports import TaskReport
-from headwater.errors import unit_meant
+from headwater.moments import unit_meant
 from headwater.task.counters import StepCounters
 
 LOG = logging.getLogger("headwater.input")

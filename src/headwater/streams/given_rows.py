@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.data.errors import UnsoundRow
 from headwater.data.schema import Schema, SchemaLike
+from headwater.data.sound import fault_in
 from headwater.data.tables import arrow_table, is_table
 from headwater.errors import GraphError, SchemaError
 
@@ -19,7 +21,10 @@ def rows_of(given: Any, schema: SchemaLike | None, step: str) -> tuple[Sequence[
             step, "holds its rows in memory", "a DataFrame of Spark", "use env.from_dataframe"
         )
     if is_table(given):
-        return _table_of(given, schema, step)
+        table, found = _table_of(given, schema, step)
+        if (fault := fault_in(table)) is not None:
+            raise UnsoundRow.of(step, fault, "drop or mend such rows in the table")
+        return table, found
     if hasattr(given, "collect"):
         raise GraphError.bad_argument(
             step, "holds its rows in memory", type(given).__name__, "pass what its collect() gives"

@@ -9,6 +9,8 @@ import pyarrow as pa
 from headwater.clock.event_time import timestamps_of
 from headwater.connectors.contract import DEAD_LETTERS, DeadLetters
 from headwater.data.batch import MAX_TIMESTAMP, Batch, no_timestamps
+from headwater.data.errors import UnsoundRow
+from headwater.data.sound import fault_in
 from headwater.graph.nodes import SourceNode
 from headwater.operators.stateless.channel_watermark import channel_watermark
 from headwater.plan.plan import JobPlan
@@ -94,6 +96,8 @@ class SplitHost:
 
     def _timed(self, batches: list[pa.RecordBatch]) -> Batch:
         table = pa.Table.from_batches(batches)
+        if (fault := fault_in(table)) is not None:
+            raise UnsoundRow.of(self.uid, fault, "drop or mend such rows before the job reads them")
         column = self._node.watermarks.column
         if column is None:
             return Batch(table, no_timestamps(len(table)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.errors import RowError, short, unit_meant
+from headwater.errors import RowError, short
+from headwater.moments import unit_meant
 
 
 class WindowError(RowError):

@@ -116,6 +116,7 @@ def test_a_type_written_as_ddl_reads_back_as_itself(ddl: str) -> None:
         ("a void not null", "a void field holds nothing but nulls", 7),
         ("a map<void,int>", "a map's key cannot be void", 6),
         ("a map<array<int>,int>", "a map's key cannot be array<int>", 6),
+        ("a map<struct<x:array<int>>,int>", "a map's key cannot be struct<x:array<int>>", 6),
         ("a array<datetime>", "type 'datetime' is not supported", 8),
     ],
 )
@@ -183,3 +184,9 @@ def test_equal_schemas_are_equal_and_hash_alike() -> None:
     assert Schema.of("a int, b array<long>") == Schema.of("a  integer, b ARRAY<bigint>")
     assert hash(Schema.of("a int")) == hash(Schema.of("a integer"))
     assert Schema.of("a int") != Schema.of("a int not null")
+
+
+def test_maps_that_are_no_dicts_are_refused_in_arrow_schemas_too() -> None:
+    inner = pa.map_(pa.list_(pa.int64()), pa.int64())
+    with pytest.raises(SchemaError, match="a map's key cannot be array<bigint>"):
+        Schema.of(pa.schema([("a", pa.list_(inner))]))

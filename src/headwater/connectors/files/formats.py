@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from headwater.connectors.formats import JsonFormat, numbered_rows
 from headwater.data.schema import Schema
+from headwater.data.sound import fault_in
 from headwater.errors import SchemaError
 
 _BATCH_ROWS = 65_536
@@ -131,7 +132,10 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if not field.nullable and column.null_count:
             raise ValueError(f"column {field.name!r} is declared not null, and {column.null_count} values are null")
         columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    fitted = pa.RecordBatch.from_arrays(columns, schema=schema)
+    if (fault := fault_in(fitted)) is not None:
+        raise ValueError(str(fault))
+    return fitted
 
 
 def _as_type(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -157,13 +161,18 @@ def _as_time(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if not _is_text(column.type):
         if not pa.types.is_temporal(column.type) and not pa.types.is_null(column.type):
             raise ValueError("a number is not a time")
-        return column.cast(wanted, safe=False)
+        return column.cast(wanted, safe=not _is_finer(column.type))
     try:
         return column.cast(wanted)
     except pa.ArrowInvalid:
         if wanted.tz is None:
             raise
         return pc.assume_timezone(column.cast(pa.timestamp("us")), "UTC")
+
+
+def _is_finer(dtype: pa.DataType) -> bool:
+    """Whether a time has digits that microseconds have not, which are cut off."""
+    return bool(pa.types.is_timestamp(dtype) and dtype.unit == "ns")
 
 
 def _is_text(dtype: pa.DataType) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.connectors.errors import NotWritable
 from headwater.data.schema import Schema
 from headwater.errors import GraphError
 
@@ -15,6 +16,9 @@ _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20
 """The characters that Spark and Hive write as `%` and two digits."""
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 """The folder of null, and of empty text, which a path cannot show."""
+
+_MOST_BYTES = 255
+"""What file systems take as a name."""
 
 
 class Partitions:
@@ -76,7 +80,12 @@ def folder_of(name: str, value: object) -> str:
     ('at=10%3A30', 'ok=true', 'k=__HIVE_DEFAULT_PARTITION__')
     """
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"{_escaped(name)}={_NOTHING if value is None or text == '' else _escaped(text)}"
+    folder = f"{_escaped(name)}={_NOTHING if value is None or text == '' else _escaped(text)}"
+    if (size := len(folder.encode())) > _MOST_BYTES:
+        raise NotWritable.no_folder(
+            name, value, f"the folder's name would have {size} bytes, and {_MOST_BYTES} is the most"
+        )
+    return folder
 
 
 def _escaped(text: str) -> str:

@@ -20,6 +20,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from headwater.connectors.contract import Guarantee, Sink, Staged
+from headwater.connectors.errors import NotWritable
 from headwater.connectors.files.partitions import Partitions
 from headwater.connectors.files.rolling import Held, Limits, concatenated
 from headwater.connectors.formats.json_text import json_rows
@@ -28,6 +29,8 @@ from headwater.durable import append_line, one_at_a_time, sync_folder, write_ato
 from headwater.errors import GraphError, PublishError
 from headwater.stored_paths import below
 
+_MOST_PATH_BYTES = 4095
+"""What Linux takes as a path."""
 _EXTENSIONS = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 
 
@@ -106,9 +109,20 @@ class FilesSink(Sink):
         for folder, rows in self._partitions.deal(table):
             for piece in self._pieces(rows, writing):
                 beside, called = _numbered(path, number), _numbered(Path(folder + name), number).as_posix()
+                self._check_path(called)
                 writing.rename(beside)
                 yield beside, called, len(piece)
                 number += 1
+
+    def _check_path(self, called: str) -> None:
+        """Refuse a name that is too long where it will be, and where it may be held until then."""
+        size_bytes = len(os.fsencode(self.folder / "_headwater" / "held" / called))
+        if size_bytes > _MOST_PATH_BYTES:
+            raise NotWritable.no_folder(
+                ", ".join(self._partitions.columns),
+                called,
+                f"the path would have {size_bytes} bytes, and {_MOST_PATH_BYTES} is the most",
+            )
 
     def _pieces(self, rows: pa.Table, path: Path) -> Iterator[pa.Table]:
         """Each piece that fits a file, when it is in the file; how small rows become is known when they are written."""

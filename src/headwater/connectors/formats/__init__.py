@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.connectors.formats.avro import AvroFormat
-from headwater.connectors.formats.contract import Format, Undecodable, numbered_rows, sifted
+from headwater.connectors.formats.contract import Format, Undecodable, numbered_rows, sifted, sound
 from headwater.connectors.formats.csv import CsvFormat
 from headwater.connectors.formats.json import JsonFormat
 from headwater.connectors.formats.raw import RawFormat
@@ -19,6 +19,7 @@ __all__ = [
     "format_of",
     "numbered_rows",
     "sifted",
+    "sound",
 ]
 
 _NAMED: dict[str, type[Format]] = {"json": JsonFormat, "csv": CsvFormat, "raw": RawFormat}

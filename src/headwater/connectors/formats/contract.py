@@ -10,6 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from headwater.data.schema import type_ddl
+from headwater.data.sound import fault_in
 from headwater.errors import GraphError
 
 Record = TypeVar("Record")
@@ -73,9 +74,16 @@ def numbered_rows(
 
     def decode(some: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
         table = of.decode([value for _, value in some], schema)
-        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=schema)
+        return sound(pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=schema))
 
     return sifted(values, decode) if values else iter(())
+
+
+def sound(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows; `Undecodable` if one of them has a value that no row can have."""
+    if (fault := fault_in(rows)) is not None:
+        raise Undecodable(str(fault))
+    return rows
 
 
 def refuse_types(schema: pa.Schema, is_read: Callable[[pa.DataType], bool], step: str, name: str) -> None:

@@ -49,6 +49,23 @@ class Cluster:
         wanted = self._package.TopicCollection(sorted(names))
         return self._ask(lambda limit_s: self._described(wanted, limit_s))
 
+    def max_message_bytes(self, topic: str) -> int | None:
+        """The most that a topic takes at once; None if the cluster does not tell."""
+        admin = self._package.admin
+        wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
+
+        def ask(limit_s: float) -> int | None:
+            (answer,) = self._admin.describe_configs([wanted], request_timeout=limit_s).values()
+            try:
+                found = answer.result(limit_s + 1).get("max.message.bytes")
+            except self._package.KafkaException as error:
+                if may_pass(error.args[0]):
+                    raise
+                return None
+            return None if found is None else int(found.value)
+
+        return self._ask(ask)
+
     def earliest(self, splits: Iterable[Split]) -> dict[Split, int]:
         """The first offset that is still there."""
         return self._offsets(dict.fromkeys(splits, self._package.admin.OffsetSpec.earliest()))

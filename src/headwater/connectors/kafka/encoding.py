@@ -16,7 +16,8 @@ from headwater.data.schema import type_ddl
 from headwater.errors import GraphError, RowError, SchemaError
 
 Partition = str | Callable[[Any], int | None]
-_KEY, _VALUE, _HALF, _PARTITION, _HEADER = "key", "value", "half", "partition", "header:"
+KEY, VALUE, HALF, PARTITION, HEADER = "key", "value", "half", "partition", "header:"
+"""The columns of records, of each header its own."""
 _ANY = -1
 """A partition that Kafka's partitioner chooses."""
 
@@ -36,12 +37,12 @@ class Record(NamedTuple):
 def read_records(table: pa.Table) -> list[Record]:
     """The records in a table that `Encoding.encode` gave."""
     named = [
-        [(name.removeprefix(_HEADER), value) for value in table.column(name).to_pylist()]
+        [(name.removeprefix(HEADER), value) for value in table.column(name).to_pylist()]
         for name in table.column_names
-        if name.startswith(_HEADER)
+        if name.startswith(HEADER)
     ]
     headers: Sequence[tuple[Any, ...]] = list(zip(*named, strict=True)) if named else [()] * len(table)
-    return list(map(Record, *(table.column(name).to_pylist() for name in (_KEY, _VALUE, _HALF, _PARTITION)), headers))
+    return list(map(Record, *(table.column(name).to_pylist() for name in (KEY, VALUE, HALF, PARTITION)), headers))
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,13 @@ class Encoding:
                 None if kind in (DELETE, UPDATE_BEFORE) else value for kind, value in zip(kinds, values, strict=True)
             ]
         columns = {
-            _KEY: pa.array(self._keys(table), pa.binary()),
-            _VALUE: pa.array(values, pa.binary()),
-            _HALF: _halves(kinds, len(table)),
-            _PARTITION: pa.array(self._partitions(table, step), pa.int32()),
+            KEY: pa.array(self._keys(table), pa.binary()),
+            VALUE: pa.array(values, pa.binary()),
+            HALF: _halves(kinds, len(table)),
+            PARTITION: pa.array(self._partitions(table, step), pa.int32()),
         }
         for name, column in (self.headers or {}).items():
-            columns[_HEADER + name] = pa.array(map(plain_text, _python(table, column)), pa.binary())
+            columns[HEADER + name] = pa.array(map(plain_text, _python(table, column)), pa.binary())
         return pa.table(columns)
 
     def _named_apart(self) -> list[str]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.connectors.formats import Format, Undecodable, sifted
+from headwater.connectors.formats import Format, Undecodable, sifted, sound
 from headwater.connectors.formats.raw import text_or_bytes
 from headwater.data.schema import Schema, parse_type, type_ddl
+from headwater.data.sound import LAST_MICROS
 from headwater.errors import GraphError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class RecordDecoder:
         for name in self._required:
             if columns[name].null_count:
                 raise Undecodable(f"{name!r} is null, and declared not null")
-        return pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
+        return sound(pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema))
 
     def _decoded_values(self, records: Sequence[Message]) -> pa.Table:
         values = [record.value() for record in records]
@@ -88,6 +89,8 @@ def _keys(records: Sequence[Message], dtype: pa.DataType) -> pa.Array:
 def _timestamps(records: Sequence[Message], dtype: pa.DataType) -> pa.Array:
     stamps = [record.timestamp() for record in records]
     stamps_ms = np.array([at_ms if kind != NO_TIMESTAMP else -1 for kind, at_ms in stamps], np.int64)
+    if stamps_ms.max(initial=0) > LAST_MICROS // 1000:
+        raise Undecodable(f"its timestamp is {stamps_ms.max()} ms from 1970, and not of the years 1 to 9999")
     return pa.array(stamps_ms * 1000, mask=stamps_ms < 0).cast(dtype)
 
 

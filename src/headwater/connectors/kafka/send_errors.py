@@ -29,11 +29,15 @@ class Stuck(SendError):
     """The client does not come back from a call; another one may."""
 
 
+def record_named(key: bytes | None) -> str:
+    """A record, for people."""
+    return "a record without key" if key is None else f"the record with key {key[:_KEY_SHOWN]!r}"
+
+
 def too_large(key: bytes | None, size_bytes: int, whose: str) -> SendError:
     """A record that is larger than a limit."""
-    named = "a record without key" if key is None else f"the record with key {key[:_KEY_SHOWN]!r}"
     return SendError(
-        f"{named} has {size_bytes} bytes, more than {whose} limit",
+        f"{record_named(key)} has {size_bytes} bytes, more than {whose} limit",
         "raise both: options={'message.max.bytes': …} here, and max.message.bytes of the topic, or message.max.bytes of "
         "the brokers",
         is_final=True,

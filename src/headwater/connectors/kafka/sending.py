@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from headwater.connectors.kafka.connection import LOG, TRY_S, Connection, Errors, confluent_kafka, is_denied
 from headwater.connectors.kafka.encoding import Record
+from headwater.connectors.kafka.limits import CLIENT_BYTES
 from headwater.connectors.kafka.marker import Marker
 from headwater.connectors.kafka.send_errors import RIGHTS, SendError, Stuck, explain, may_pass, too_large
 from headwater.errors import PublishError
@@ -27,6 +28,8 @@ _STUCK_S = 10.0
 """How long the client may take to hand the cluster an offset. It can wait for ever for a broker that has left the cluster
 and come back since (librdkafka, issue 5511); a new client does not."""
 _PAUSE_S = 0.1
+_BATCH_BYTES = 1_000_000
+"""librdkafka's own limit, if `batch.size` does not say another."""
 _SOCKET_MS = 10_000
 """How long a request may take before it is made again; a transaction must not be shorter."""
 _OURS = {
@@ -51,6 +54,26 @@ class SinkConnection(Connection):
     rights: ClassVar = RIGHTS
     sink = ""
     """The uid of the sink, for errors."""
+    topic_bytes: int | None = None
+    """The most that the topic takes at once, where it is known."""
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that the client takes as a record."""
+        return int(self._resolved(self._options.get("message.max.bytes", CLIENT_BYTES)))
+
+    @property
+    def packs(self) -> bool:
+        """Whether records are compressed."""
+        return any(
+            self._resolved(self._options.get(name, "none")) != "none"
+            for name in ("compression.type", "compression.codec")
+        )
+
+    def batches(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Settings with which a batch of many records is not larger than the topic takes."""
+        given = int(config.get("batch.size", _BATCH_BYTES))
+        return {} if self.topic_bytes is None else {"batch.size": min(given, self.topic_bytes)}
 
     def failed(self, problem: str, action: str) -> PublishError:
         return PublishError.cannot_write(self.sink, self.what, problem, action)
@@ -65,10 +88,12 @@ class Sender(ABC):
         self._errors = Errors(connection.what)
         self._undelivered: SendError | None = None
         timeout_ms = int(connection.timeout_s * 1000)
+        given = connection.config(self._errors, socket_timeout_ms=min(_SOCKET_MS, timeout_ms), **config)
         own = {
             "partitioner": "murmur2_random",  # as Java's clients choose: a key is where their keys are
             "linger.ms": 5,
-            **connection.config(self._errors, socket_timeout_ms=min(_SOCKET_MS, timeout_ms), **config),
+            **given,
+            **connection.batches(given),
             "enable.idempotence": True,
             "message.timeout.ms": timeout_ms,
             "delivery.report.only.error": True,

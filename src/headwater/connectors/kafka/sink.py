@@ -12,6 +12,7 @@ from headwater.connectors.contract import Changes, Guarantee, Sink, Staged, read
 from headwater.connectors.kafka.cluster import Cluster
 from headwater.connectors.kafka.connection import confluent_kafka
 from headwater.connectors.kafka.encoding import Encoding, Record, read_records
+from headwater.connectors.kafka.limits import Limits
 from headwater.connectors.kafka.marker import Marker, Note
 from headwater.connectors.kafka.send_errors import SendError, Stuck
 from headwater.connectors.kafka.sending import EpochSender, PlainSender, Sender, SinkConnection
@@ -40,6 +41,8 @@ class KafkaSink(Sink):
         self._uid, self._job = "kafka_sink", ""
         self._sender: Sender | None = None
         self._marker: Marker | None = None
+        self._limits: Limits | None = None
+        """Known when it is open, and then in tasks too."""
 
     def __repr__(self) -> str:
         return f"KafkaSink({self.describe()})"
@@ -52,7 +55,10 @@ class KafkaSink(Sink):
         return self._what
 
     def stage(self, table: pa.Table, path: Path) -> None:
-        super().stage(self._encoding.encode(table, self._uid), path)
+        records = self._encoding.encode(table, self._uid)
+        if self._limits is not None:
+            self._limits.check(records, self._uid)
+        super().stage(records, path)
 
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:
         """Mark the job that the savepoint is of, and any that went on from it in vain, as followed by this one.
@@ -162,10 +168,15 @@ class KafkaSink(Sink):
         return self._connection
 
     def _with_topic(self, uid: str) -> SinkConnection:
-        """The connection, when it is known that there is something to write to."""
+        """The connection, when it is known that there is something to write to, and what that takes."""
         connection = self._connected(uid)
-        if not Cluster(connection).topics([self._topic]):
+        cluster = Cluster(connection)
+        found = cluster.topics([self._topic])
+        if not found:
             raise connection.failed("the topic does not exist", "make it, or mend its name")
+        topic_bytes = None if connection.packs else cluster.max_message_bytes(self._topic)
+        connection.topic_bytes = topic_bytes
+        self._limits = Limits(connection.most_bytes, topic_bytes, len(found[self._topic].partitions))
         return connection
 
     def _records(self, files: list[Staged]) -> Iterator[Record]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow as pa
 from headwater.connectors.contract import Changes, Guarantee, Sink, Staged, read_staged
 from headwater.connectors.postgres.connection import Address, AddressError, table_name, why
 from headwater.connectors.postgres.epochs import EPOCHS, Entry, Epochs
+from headwater.connectors.postgres.room import Room
 from headwater.connectors.postgres.target import Target, create_statement
 from headwater.connectors.postgres.writing import Append, Upsert, Writing
 from headwater.data.row_kinds import ROW_KIND
@@ -29,6 +31,8 @@ _MODES = ("append", "upsert")
 _PASSING = ("08", "40001", "40P01", "53300", "55P03", "57P")
 """How the codes of failures begin that may be gone a moment later: connections lost or refused, transactions that others
 were in the way of, locks not had in time, a server that stops or starts."""
+_OF_ROWS = ("22", "23")
+"""How the codes of failures begin that are a row's: values that are no data for a column, and violated constraints."""
 _LIMITS = """
 SELECT set_config('lock_timeout', '60s', true), set_config('tcp_keepalives_idle', '30', true),
        set_config('tcp_keepalives_interval', '10', true), set_config('tcp_keepalives_count', '3', true)
@@ -76,16 +80,24 @@ class PostgresSink(Sink):
         self._connection: Connection | None = None
         self._epochs: Epochs | None = None
         self._writing: Writing | None = None
+        self._room: Room | None = None
+        """Known when it is open, and then in tasks too."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks only stage files: they get neither the password nor the connection."""
-        return {"_table": self._table, "_mode": self._mode, "_place": self._place, "_address": None}
+        kept = ("_table", "_mode", "_place", "_uid", "_room")
+        return {**{name: getattr(self, name) for name in kept}, "_address": None}
 
     def __repr__(self) -> str:
         return f"PostgresSink({self.describe()})"
 
     def describe(self) -> str:
         return f"PostgreSQL table {self._table} at {self._place}, by {self._mode}"
+
+    def stage(self, table: pa.Table, path: Path) -> None:
+        if self._room is not None:
+            self._room.check(table, self._uid)
+        super().stage(table, path)
 
     def take_over(self, uid: str, job_id: str, before: str, epoch: int) -> None:
         self._uid, self._mine = uid, Entry(job_id, -1, before, epoch)
@@ -122,6 +134,7 @@ class PostgresSink(Sink):
                 raise self._refused(entry)
             target.check(uid, self._output, rows)
             fields = [(field, target.columns[field.name]) for field in rows]
+            self._room = Room(tuple(column for _, column in fields), tuple(self._key))
             name = table_name(self._table, "postgres")
             self._writing = Upsert(uid, name, fields, self._key) if self._key else Append(name, fields)
 
@@ -146,7 +159,8 @@ class PostgresSink(Sink):
         try:
             self._transact(write)
         except _Failed as failed:
-            raise PublishError.failed(self._uid, epoch, f"{self._output}: {failed.why}") from None
+            way_out = "" if failed.passes else f" ({failed.action})"
+            raise PublishError.failed(self._uid, epoch, f"{self._output}: {failed.why}{way_out}") from None
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -260,6 +274,8 @@ class _Failed(Exception):
         lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
         passes = lost or (error.sqlstate or "").startswith(_PASSING)
         action = "see that the server runs and answers" if passes else "mend the table, or what the server complains of"
+        if (error.sqlstate or "").startswith(_OF_ROWS):
+            action = "only the server could know that: change the table so that it takes the row"
         return cls(why(error), f"{action}, and start the job again", passes=passes)
 
     def after(self, attempts: int) -> _Failed:

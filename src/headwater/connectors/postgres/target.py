@@ -60,7 +60,8 @@ _MADE: dict[pa.DataType, LiteralString] = {
 _COLUMNS = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typcategory, e.typname, e.typcategory,
        CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END, a.attgenerated <> '',
-       a.attnotnull AND NOT a.atthasdef AND a.attidentity = ''
+       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '', a.attnotnull OR t.typnotnull,
+       (SELECT array_agg(enumlabel::text ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = COALESCE(e.oid, b.oid))
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type b ON b.oid = CASE WHEN t.typbasetype = 0 THEN t.oid ELSE t.typbasetype END
@@ -93,6 +94,9 @@ class Column:
     is_generated: bool
     is_required: bool
     """Whether a row must bring a value."""
+    is_not_null: bool
+    labels: list[str] | None
+    """Of an enum, or an array of such, its values."""
 
     @property
     def is_json(self) -> bool:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from headwater.connectors.postgres.copy_text import ToText, as_text, csv_lines, to_text
 from headwater.connectors.postgres.target import Column
 from headwater.data.row_kinds import adds, read_kinds
-from headwater.errors import RowError
 
 if TYPE_CHECKING:
     from psycopg import sql
@@ -108,11 +107,6 @@ class Upsert(Writing):
     def _numbered(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         count = 0
         for table in tables:
-            for name in self._key:
-                if table.column(name).null_count:
-                    raise RowError.value_does_not_fit(
-                        self._step, name, None, table.schema.field(name).type, "a key to upsert by must not be null"
-                    )
             stays = pa.array(adds(read_kinds(table, self._step)))
             at = pa.array(np.arange(count, count + len(table)))
             yield table.append_column(_AT, at).append_column(_STAYS, stays)
