@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from headwater.connectors.batches import Batches
 from headwater.connectors.contract import Guarantee, Positions, Sink, Source, Staged
+from headwater.connectors.hidden import without_user
 from headwater.data.schema import Schema, parse_type
 from headwater.durable import write_atomically
 from headwater.errors import GraphError, SchemaError, SourceError
@@ -212,7 +213,7 @@ class DeltaSink(DataFrameSink):
         self._path, self._writer = path, ""
 
     def describe(self) -> str:
-        return f"Delta table {self._path}"
+        return f"Delta table {without_user(self._path)}"
 
     def open(self, uid: str, job_id: str, schema: Schema, *, resumed: bool) -> None:
         super().open(uid, job_id, schema, resumed=resumed)

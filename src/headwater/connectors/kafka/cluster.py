@@ -34,7 +34,7 @@ class Cluster:
     def __init__(self, connection: Connection) -> None:
         package = confluent_kafka()
         self._connection = connection
-        self._errors = Errors(connection.what)
+        self._errors = Errors(connection)
         self._package = package
         self._has_told = False
         self._admin = connection.made(package.admin.AdminClient, connection.config(self._errors))
@@ -154,4 +154,5 @@ class Cluster:
         )
 
     def _said(self, error: Exception) -> str:
-        return self._errors.as_text() or (error.args[0].str() if error.args else "nothing was heard")
+        said = error.args[0].str() if error.args else "nothing was heard"
+        return self._errors.as_text() or self._connection.hidden(said)

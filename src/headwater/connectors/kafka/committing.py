@@ -19,9 +19,9 @@ class Committer:
 
     def __init__(self, connection: Connection, group: str) -> None:
         self._package = confluent_kafka()
-        self._group, self._what = group, connection.what
+        self._group, self._connection = group, connection
         config = connection.config(
-            Errors(connection.what),
+            Errors(connection),
             group_id=group,
             enable_auto_commit=False,
             session_timeout_ms=int(_CLOSE_S * 1000),
@@ -82,4 +82,7 @@ class Committer:
         way_out = ""
         if is_denied(error):
             self._is_denied, way_out = True, "; allow the client to read the group"
-        LOG.warning("%s: offsets of group %s are not committed: %s%s", self._what, self._group, error.str(), way_out)
+        said = self._connection.hidden(error.str())
+        LOG.warning(
+            "%s: offsets of group %s are not committed: %s%s", self._connection.what, self._group, said, way_out
+        )

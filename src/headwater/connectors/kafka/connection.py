@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
+from headwater.connectors.hidden import ENV, is_variable, without
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, HeadwaterError, JobError, SourceError
 
 LOG = logging.getLogger("headwater.kafka")
 TRY_S = 2.0
 """How long to wait for one answer before looking whether there is hope: librdkafka tries again by itself."""
-_ENV = "env:"
 _OURS = {
     "auto.offset.reset": "on_lost=",
     "bootstrap.servers": "servers",
@@ -25,6 +26,9 @@ _OURS = {
     "isolation.level": "nothing: only committed records are read",
 }
 """Options that are not the user's, and what to use instead."""
+_SECRET = re.compile("password|secret|token|jaas|pem|oauthbearer")
+"""In the names of options whose values are never shown, whoever quotes them."""
+_NO_USER = "write 'host:9092' or a list of such, and give user and password in options="
 _QUIET: dict[str, Any] = {
     "client.id": "headwater",
     "log_level": 0,  # what librdkafka writes to the error stream comes as errors too, and those are told and logged
@@ -46,6 +50,15 @@ class Connection:
         self.servers = servers if isinstance(servers, str) else ",".join(servers)
         if not self.servers:
             raise GraphError.bad_argument("kafka", "needs servers", servers, "write 'host:9092' or a list of such")
+        if _is_odd(self.servers):
+            raise GraphError.bad_argument("kafka", "needs servers", "addresses with '@' in them", _NO_USER)
+        if options is not None and not isinstance(options, Mapping):
+            raise GraphError.bad_argument(
+                "kafka",
+                "takes options as a mapping",
+                f"a {type(options).__name__}",
+                "write options={'sasl.username': …}",
+            )
         self._options = dict(options or {})
         for name in sorted(self._options.keys() & self.ours.keys()):
             raise GraphError.bad_argument("kafka", f"sets option {name!r} itself", name, f"use {self.ours[name]}")
@@ -58,7 +71,15 @@ class Connection:
 
     def failed(self, problem: str, action: str) -> HeadwaterError:
         """What goes wrong with this cluster."""
-        return SourceError.unreadable(self.what, problem, action)
+        return SourceError.unreadable(self.what, self.hidden(problem), action)
+
+    def hidden(self, text: str) -> str:
+        """A text without the values of options that are secret, and without parts of them."""
+        return without(self._values(name for name in self._options if _SECRET.search(name)), text)
+
+    def _values(self, names: Iterable[str]) -> list[str]:
+        given = [(self._options[name], _variable(self._options[name])) for name in names]
+        return [str(os.environ.get(variable, "") if variable else value) for value, variable in given]
 
     def denied(self, error: Any) -> HeadwaterError:
         """What the cluster does not allow."""
@@ -69,6 +90,8 @@ class Connection:
         own = {name.replace("_", "."): value for name, value in ours.items()}
         given = {name: self._resolved(value) for name, value in self._options.items()}
         servers = self._resolved(self.servers)
+        if _is_odd(servers):
+            raise self.failed("its variable holds addresses with '@' in them", _NO_USER)
         return {**_QUIET, **own, **given, "bootstrap.servers": servers, "error_cb": errors.hear}
 
     def made(self, make: Callable[[dict[str, Any]], Any], config: dict[str, Any]) -> Any:
@@ -79,24 +102,34 @@ class Connection:
             return make(config)
         except (KafkaException, TypeError, ValueError) as error:
             said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-            for value in sorted({str(config[name]) for name in self._options}, key=len, reverse=True):
-                said = said.replace(value, "…") if value else said
-            raise self.failed(f"an option is wrong: {said}", "mend options=") from None
+            raise self.failed(
+                f"an option is wrong: {without(self._values(self._options), said)}", "mend options="
+            ) from None
 
     def _resolved(self, value: Any) -> Any:
-        if not isinstance(value, str) or not value.startswith(_ENV):
+        variable = _variable(value)
+        if not variable:
             return value
-        variable = value.removeprefix(_ENV)
         if variable not in os.environ:
             raise self.failed(f"{variable} is not in the environment of this process", "set it where workers start")
         return os.environ[variable]
 
 
+def _is_odd(servers: str) -> bool:
+    """Whether a user and password may be among them, which would be shown: Kafka's addresses have none."""
+    return "@" in servers
+
+
+def _variable(value: Any) -> str:
+    """The variable of the environment that a value names; empty if it is the value itself."""
+    return value.removeprefix(ENV) if isinstance(value, str) and is_variable(value) else ""
+
+
 class Errors:
     """The errors that a client of librdkafka has told; it goes on trying, and what asked it decides when to give up."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._last: Any = None
         self._worst: Any = None
 
@@ -108,7 +141,7 @@ class Errors:
             self._worst = error
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:  # says less than those before it
             self._last = error
-        LOG.debug("%s: %s", self._what, error.str())
+        LOG.debug("%s: %s", self._connection.what, self._connection.hidden(error.str()))
 
     @property
     def is_hopeless(self) -> bool:
@@ -118,7 +151,7 @@ class Errors:
     def as_text(self) -> str | None:
         """What is wrong, if something is."""
         error = self._worst or self._last
-        return None if error is None else str(error.str())
+        return None if error is None else self._connection.hidden(str(error.str()))
 
 
 def may_pass(error: Any) -> bool:

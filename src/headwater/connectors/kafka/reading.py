@@ -34,7 +34,7 @@ class PartitionReader:
         package = confluent_kafka()
         self._package, self._connection, self._split = package, connection, split
         self._skips_lost = skips_lost
-        self._errors = Errors(connection.what)
+        self._errors = Errors(connection)
         config = connection.config(
             self._errors,
             group_id=group or "headwater",  # the client wants one; without subscription and commits it joins none

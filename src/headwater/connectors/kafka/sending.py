@@ -76,7 +76,7 @@ class SinkConnection(Connection):
         return {} if self.topic_bytes is None else {"batch.size": min(given, self.topic_bytes)}
 
     def failed(self, problem: str, action: str) -> PublishError:
-        return PublishError.cannot_write(self.sink, self.what, problem, action)
+        return PublishError.cannot_write(self.sink, self.what, self.hidden(problem), action)
 
 
 class Sender(ABC):
@@ -85,7 +85,7 @@ class Sender(ABC):
     def __init__(self, connection: SinkConnection, topic: str, config: dict[str, Any]) -> None:
         self._connection, self._topic = connection, topic
         self._package = confluent_kafka()
-        self._errors = Errors(connection.what)
+        self._errors = Errors(connection)
         self._undelivered: SendError | None = None
         timeout_ms = int(connection.timeout_s * 1000)
         given = connection.config(self._errors, socket_timeout_ms=min(_SOCKET_MS, timeout_ms), **config)

@@ -115,7 +115,8 @@ class KafkaSink(Sink):
             else:
                 self._publish_once(epoch, files)
         except SendError as failed:
-            raise PublishError.failed(self._uid, epoch, f"{self._what}: {failed.why} ({failed.action})") from None
+            why = self._connected(self._uid).hidden(failed.why)
+            raise PublishError.failed(self._uid, epoch, f"{self._what}: {why} ({failed.action})") from None
 
     def _publish_once(self, epoch: int, files: list[Staged]) -> None:
         for is_last in (False, True):

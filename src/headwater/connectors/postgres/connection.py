@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
+from headwater.connectors.hidden import ENV, is_variable, without
 from headwater.errors import GraphError, JobError
 
 if TYPE_CHECKING:
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-_ENV = "env:"
 _FORMS = "'host=… dbname=… user=…' or 'postgresql://…'"
 _WAITS: dict[str, Any] = {
     "connect_timeout": 10,
@@ -23,6 +24,10 @@ _WAITS: dict[str, Any] = {
     "tcp_user_timeout": 60_000,
 }
 """Unless the connection says otherwise: libpq would wait for minutes or hours for a server that does not answer."""
+_PLAIN = {"host": r"[^@=;?\s]*", "hostaddr": r"[^@=;?\s]*", "port": r"[\d,]*", "dbname": r"[^@=;:]*"}
+"""What these parts look like. One that does not is a piece of something else: where a password has an '@' or a '/' in it
+that is not written as %40 or %2F, the rest of it is taken for the host, the port or the database, and would be shown."""
+_SECRET = ("password", "sslpassword", "oauth_client_secret")
 
 
 class AddressError(Exception):
@@ -45,11 +50,14 @@ class Address:
         self._given = given
         self.place = given
         """For people."""
-        if not given.startswith(_ENV):
+        if not is_variable(given):
             facts = _facts_of(given)
             if facts is None:
                 raise GraphError.bad_argument(
-                    user, "needs a connection", "what cannot be read", f"write {_FORMS} or 'env:NAME'"
+                    user,
+                    "needs a connection",
+                    "what cannot be read",
+                    f"write {_FORMS} or 'env:NAME'; in an address, write '@' and '/' of a password as %40 and %2F",
                 )
             self.place = f"{facts.get('host', 'localhost')}:{facts.get('port', 5432)}/{facts.get('dbname', '')}"
 
@@ -61,10 +69,20 @@ class Address:
         connection: Connection = psycopg.connect(**{**_WAITS, **self._facts()}, autocommit=True, prepare_threshold=None)
         return connection
 
+    def why(self, error: psycopg.Error) -> str:
+        """What the server or the library says, in one line, without the password, which they may quote."""
+        said = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
+        text = said if error.diag.context is None else f"{said} ({error.diag.context.splitlines()[0]})"
+        try:
+            facts = self._facts()
+        except AddressError:
+            return text
+        return without((str(facts[name]) for name in _SECRET if name in facts), text)
+
     def _facts(self) -> dict[str, Any]:
         given = self._given
-        name = given.removeprefix(_ENV)
-        if name != given:
+        name = given.removeprefix(ENV)
+        if is_variable(given):
             if name not in os.environ:
                 raise AddressError(
                     f"{name} is not in the environment of this process", "set it where drivers and workers start"
@@ -96,18 +114,13 @@ def load_psycopg(user: str) -> Any:
     return psycopg
 
 
-def why(error: psycopg.Error) -> str:
-    """What the server or the library says, in one line."""
-    said = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
-    return said if error.diag.context is None else f"{said} ({error.diag.context.splitlines()[0]})"
-
-
 def _facts_of(connection: str) -> dict[str, Any] | None:
-    """The parts of a connection; None if it cannot be read, because the reason may show the password."""
+    """The parts of a connection; None if it cannot be read, or not as it was meant: the reason may show the password."""
     import psycopg
 
     try:
         facts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(connection)
     except psycopg.ProgrammingError:
         return None
-    return facts
+    is_plain = all(re.fullmatch(form, str(facts.get(name, ""))) for name, form in _PLAIN.items())
+    return facts if is_plain else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from headwater.connectors.postgres.connection import Address, AddressError, load_psycopg, table_name, why
+from headwater.connectors.postgres.connection import Address, AddressError, load_psycopg, table_name
 from headwater.data.schema import Schema, SchemaLike, type_ddl
 from headwater.errors import GraphError, SchemaError, SourceError
 from headwater.lookups import Lookup, LookupTable
@@ -197,8 +197,10 @@ class PostgresLookup(Lookup):
 
     def _failed(self, error: psycopg.Error, *, is_server: bool) -> SourceError:
         if is_server:
-            return self._unreadable(why(error), "see that the server runs and answers, and start the job again")
-        return self._unreadable(why(error), "mend the table, or its declaration in the job")
+            return self._unreadable(
+                self._table._address.why(error), "see that the server runs and answers, and start the job again"
+            )
+        return self._unreadable(self._table._address.why(error), "mend the table, or its declaration in the job")
 
     def _unreadable(self, problem: str, action: str) -> SourceError:
         return SourceError.at_step(self._step, f"{self._table.describe()} cannot be read: {problem}", action)

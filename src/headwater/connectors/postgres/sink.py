@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from headwater.connectors.contract import Changes, Guarantee, Sink, Staged, read_staged
-from headwater.connectors.postgres.connection import Address, AddressError, table_name, why
+from headwater.connectors.postgres.connection import Address, AddressError, table_name
 from headwater.connectors.postgres.epochs import EPOCHS, Entry, Epochs
 from headwater.connectors.postgres.room import Room
 from headwater.connectors.postgres.target import Target, create_statement
@@ -233,7 +233,7 @@ class PostgresSink(Sink):
             except (psycopg.Error, _Failed) as error:
                 self.close()
                 failed += 1
-                reason = error if isinstance(error, _Failed) else _Failed.of(error)
+                reason = error if isinstance(error, _Failed) else self._failure(error)
                 if not reason.passes or failed == self._retry.attempts:
                     raise reason.after(failed) from None
             time.sleep(self._retry.delay_ms(failed) / 1000)
@@ -247,7 +247,11 @@ class PostgresSink(Sink):
         except AddressError as error:
             raise _Failed(error.why, error.action, passes=False) from None
         except psycopg.Error as error:
-            raise _Failed.of(error) from None
+            raise self._failure(error) from None
+
+    def _failure(self, error: psycopg.Error) -> _Failed:
+        assert self._address is not None, "tasks do not connect"
+        return _Failed.of(error, self._address.why(error))
 
     def _not_written(self, problem: str, action: str) -> PublishError:
         return PublishError.cannot_write(self._uid, self._output, problem, action)
@@ -268,7 +272,7 @@ class _Failed(Exception):
         self.why, self.action, self.passes = reason, action, passes
 
     @classmethod
-    def of(cls, error: psycopg.Error) -> _Failed:
+    def of(cls, error: psycopg.Error, reason: str) -> _Failed:
         import psycopg
 
         lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
@@ -276,7 +280,7 @@ class _Failed(Exception):
         action = "see that the server runs and answers" if passes else "mend the table, or what the server complains of"
         if (error.sqlstate or "").startswith(_OF_ROWS):
             action = "only the server could know that: change the table so that it takes the row"
-        return cls(why(error), f"{action}, and start the job again", passes=passes)
+        return cls(reason, f"{action}, and start the job again", passes=passes)
 
     def after(self, attempts: int) -> _Failed:
         """The same, with the number of attempts where there were several."""
