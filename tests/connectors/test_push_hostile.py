@@ -317,6 +317,25 @@ def test_an_answer_that_nobody_takes_is_given_up(tmp_path: Path) -> None:
     assert 0 < taken < answer_bytes
 
 
+def test_a_damaged_topic_is_told_and_the_others_are_served(tmp_path: Path) -> None:
+    for name in ("good", "bad", "worse"):
+        topic = hw.EventLog(tmp_path).create_topic(name, "n long")
+        topic.append([{"n": 1}])
+        topic.flush()
+    (tmp_path / "bad" / "partition-0" / f"{0:020d}.segment").write_bytes(b"")
+    (tmp_path / "worse" / "topic.json").write_text("{}")
+    with serve(tmp_path) as server:
+        status, said = told(server, head(server, "GET /topics HTTP/1.1"))
+        assert (status, said["topics"]["good"]["end"]) == (200, {"0": 1})
+        assert "had been flushed" in said["topics"]["bad"]["error"]
+        assert "must describe a topic" in said["topics"]["worse"]["error"]
+        assert posted(server, b'{"n": 2}', path="good")[0] == 200
+        for path in ("bad", "bad?key=n"):
+            status, said = posted(server, b'[{"n": 2}, {"n": 3}]', path=path)
+            assert (status, said["appended"], said["missing"]) == (500, 0, [1, 2])
+        assert posted(server, b'{"n": 2}', path="worse")[0] == 500
+
+
 LIMITED = """
 import resource, sys
 from headwater.push.__main__ import main

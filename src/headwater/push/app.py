@@ -89,14 +89,16 @@ class PushApp:
         return {"topics": await asyncio.to_thread(self._listed)}
 
     def _listed(self) -> dict[str, Any]:
-        found = [self._topic(name) for name in self._log.topics()]
-        return {
-            topic.name: {
-                "schema": Schema.of(topic.schema).ddl(),
-                "end": {str(p): end for p, end in topic.end_offsets().items()},
-            }
-            for topic in found
-        }
+        return {name: self._shown(name) for name in self._log.topics()}
+
+    def _shown(self, name: str) -> dict[str, Any]:
+        """What is to be known of a topic, or what is wrong with it, which is none of the others' business."""
+        try:
+            topic = self._topic(name)
+            ends = {str(partition): end for partition, end in topic.end_offsets().items()}
+        except (Refused, LogError) as error:
+            return {"error": str(error)}
+        return {"schema": Schema.of(topic.schema).ddl(), "end": ends}
 
     async def _append(self, request: Request) -> dict[str, Any]:
         self._check_free()
@@ -136,6 +138,8 @@ class PushApp:
                 raise Refused(404, str(error)) from None
             except GraphError as error:
                 raise Refused(409, str(error)) from None
+            except LogError as error:
+                raise Refused(500, str(error)) from None
             self._topics[name] = topic
         return self._topics[name]
 

@@ -143,6 +143,14 @@ def test_a_decimal_far_from_its_point_is_refused_and_no_other_number(ddl: str, t
     assert (lines[0], lines[2]) == ((1000, "x"), (Decimal("1.5"), "1e9"))
 
 
+def test_keys_of_maps_that_do_not_fit_are_refused() -> None:
+    values = (b'{"m": {"true": 1, "false": 2}}', b'{"m": {"x": 1}}', b'{"m": {"": 1}}')
+    found = decoded("json", "m map<boolean,int>", *values)
+    assert found[0] == ([(True, 1), (False, 2)],)
+    assert all("expected the key true or false" in row for row in found[1:])
+    assert isinstance(decoded("json", "m map<int,int>", b'{"m": {"x": 1}}')[0], str)
+
+
 def test_true_is_no_decimal() -> None:
     for ddl in ("d decimal(5,2)", "d decimal(5,2), m map<string,int>"):
         assert isinstance(decoded("json", ddl, b'{"d": true}')[0], str)

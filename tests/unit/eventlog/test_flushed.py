@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
@@ -163,6 +164,23 @@ def test_note_never_goes_back(tmp_path):
     for flushed in (Flushed(10, 5, 12), Flushed(10, 4, 11), Flushed(0, 900, 10)):
         assert advance_flushed(tmp_path, flushed)
         assert read_flushed(tmp_path) == Flushed(10, 5, 12)
+
+
+def test_flush_that_comes_during_another_does_not_rely_on_it(numbers, monkeypatch):
+    append(numbers, 0)
+    real, calls = os.fsync, []
+
+    def fsync(fd):
+        calls.append(fd)
+        if len(calls) == 1:
+            numbers.flush()  # as another thread would
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    numbers.flush()
+    assert len(calls) == 2
+    numbers.flush()
+    assert len(calls) == 2
 
 
 @settings(examples(150), suppress_health_check=[HealthCheck.too_slow])

@@ -115,8 +115,14 @@ def _key(dtype: pa.DataType) -> Convert:
     if pa.types.is_integer(dtype):
         return int
     if pa.types.is_boolean(dtype):
-        return {"true": True, "false": False}.__getitem__
+        return _boolean
     return _nullable(dtype)
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("expected the key true or false")
+    return text == "true"
 
 
 def _number(value: Any) -> Any:
