@@ -82,6 +82,7 @@ from headwater.streams.guarantees import GuaranteeWarning
 from headwater.streams.keyed import KeyedStream
 from headwater.streams.stream import Step, Stream
 from headwater.streams.windowed import WindowedStream
+from headwater.uncaught import leave_out_our_frames
 from headwater.watermarks import WatermarkGenerator, Watermarks
 from headwater.windows import evictors, triggers
 from headwater.windows.assigners import (
@@ -100,6 +101,8 @@ from headwater.windows.evictors import Element, Evictor
 from headwater.windows.triggers import Trigger, TriggerContext, TriggerResult
 
 __version__ = "0.1.0"
+
+leave_out_our_frames()
 
 __all__ = [
     "DEAD_LETTERS",

@@ -26,7 +26,7 @@ LEAVES = frozenset(
         "moments",
         "restart",
     }
-    | {"retry", "shapes", "stored_paths", "versioned", "watermarks", "windows", "words"}
+    | {"retry", "shapes", "stored_paths", "uncaught", "versioned", "watermarks", "windows", "words"}
 )
 """What users write, and what everybody speaks of: they know only each other."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import traceback
 import warnings
 from collections.abc import Callable
@@ -12,9 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import headwater as hw
+from headwater.uncaught import of_user
 
 MOST_LINES = 15
 """What fits a glance at a terminal."""
+MOST_CPU_S = 2
+"""At once. Seconds of the processor, which do not grow on a busy machine."""
 
 ORDER = "user string, ts timestamp, amount double"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,14 +40,18 @@ class Mistake:
         return self.act.__name__
 
     def answer(self, folder: Path) -> str:
-        """What the user reads: warnings, what was written to the terminal, and the error below the user's own lines."""
+        """What the user reads: warnings, what was written to the terminal, and the error that the program ends with."""
         written = io.StringIO()
+        began = time.process_time()
         with warnings.catch_warnings(record=True) as warned, redirect_stderr(written):
             warnings.simplefilter("always")
             error = self._error(folder)
         lines = [str(one.message) for one in warned] + written.getvalue().splitlines()
+        assert time.process_time() - began < MOST_CPU_S
         if error is not None:
-            lines += "".join(traceback.format_exception_only(error)).splitlines()
+            assert error.__traceback__ is not None
+            frames = of_user(error.__traceback__.tb_next)  # the first is of this file
+            lines += "".join(traceback.format_exception(type(error), error, frames)).splitlines()
         assert (error is None) == self.warns, lines
         return "\n".join(lines)
 

@@ -181,13 +181,13 @@ def pickled_plan(plan: JobPlan) -> bytes:
     """The plan as bytes; where that cannot be, which step keeps it from being so, and with what."""
     try:
         return _dumps(plan)
-    except Exception as error:
+    except Exception:
         for node in plan.graph:
             for part in vars(node).values():
                 try:
                     _dumps(part)
                 except Exception as reason:
-                    raise not_copied(part, plan.graph.uid(node), reason, _dumps) from error
+                    raise not_copied(part, plan.graph.uid(node), reason, _dumps) from None
         raise
 
 

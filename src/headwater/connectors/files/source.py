@@ -154,7 +154,7 @@ class FilesSource(Source):
                         f"{self._lookout.folder}/{file.path}",
                         str(error),
                         "put the file back as it was, or set bad_records='dead_letters' to go on without it",
-                    ) from error
+                    ) from None
                 yield DeadLetters.of(self, split, number, str(error), os.fsencode(file.path))
 
     def _rows(self, file: FoundFile) -> Iterator[pa.RecordBatch]:
