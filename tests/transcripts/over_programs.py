@@ -24,7 +24,7 @@ def over_all(rows: Stream) -> dict[str, Stream]:
     return {
         "main": over(rows, "by_range", functions=total, partition_by=["k"]),
         "rows": over(rows, "by_rows", functions=total, partition_by=["k"], frame=Frame("rows")),
-        "together": over(rows, "together", functions={"n": hw.count(), **NUMBERS}),
+        "together": over(rows, "together", functions={"n": hw.count(), "different": hw.count_distinct("v"), **NUMBERS}),
     }
 
 

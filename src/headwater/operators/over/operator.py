@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.data.batch import MIN_TIMESTAMP, Batch, Timestamps
+from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
 from headwater.data.rows import Row
 from headwater.errors import RowError
 from headwater.functions import EVENT
@@ -17,21 +17,30 @@ from headwater.graph.nodes.over import RANGE, Lag, Numbering
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.join.keys import keys_in
 from headwater.operators.join.store import RowStore, merged_stores
+from headwater.operators.over.distincts import RunningDistincts
 from headwater.operators.over.due import Due
-from headwater.operators.over.parts import LastRows, Numberings, Part, RowsInRange, RunningAggregates
+from headwater.operators.over.parts import (
+    LastRows,
+    Numberings,
+    Part,
+    RowsInRange,
+    RunningAggregates,
+    last_times,
+)
 from headwater.state.backend import StateBackend
 from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 _AT = "@at"
-"""The column with the event time of a row that waits in processing time."""
+"""The column with the event time of a row that waits, where that is not what it waits for."""
 
 
 class OverAggregateOperator(StatefulOperator):
     """Runs one OVER on one subtask.
 
-    In event time rows wait for the watermark, and are given in the order of time, then of arrival. In processing time a
-    row is given at once, but for frames by a stretch of time, in which the rows of one time are one.
+    In event time rows wait for the watermark, and are given in the order of time, then of arrival. As in Flink, a row whose
+    time has passed is dropped if all rows before it count, and else only if a later row of its partition has been given.
+    In processing time a row is given at once, but for frames by a stretch of time, in which the rows of one time are one.
     """
 
     needs_order = True
@@ -41,13 +50,14 @@ class OverAggregateOperator(StatefulOperator):
         self._names = list(node.key.columns)
         self._stores: dict[str, RowStore] = {}
         self._tables: dict[str, StateTable] = {}
+        self._bounded: RowStore | None = None
+        """The rows that aggregates over a part of them reach back to."""
         self._parts = self._make_parts(step, backend)
         self._waiting: RowStore | None = None
-        if self._is_event_time or (node.frame.kind == RANGE and node.frame.preceding is not None):
+        if self._is_event_time or (self._bounded is not None and node.frame.kind == RANGE):
             rows = node.rows.arrow
-            self._waiting = RowStore(
-                rows if self._is_event_time else rows.append(pa.field(_AT, pa.int64())), self._names
-            )
+            is_plain = self._bounded is None
+            self._waiting = RowStore(rows if is_plain else rows.append(pa.field(_AT, pa.int64())), self._names)
             self._stores["waiting"] = self._waiting
         self._dropped = 0
 
@@ -61,6 +71,12 @@ class OverAggregateOperator(StatefulOperator):
             numbers = Numberings(node, numberings, step, backend)
             self._tables["numbers"] = numbers.kept.table
             parts.append(numbers)
+        distincts = {name: one for name, one in aggregates.items() if one.function == "count_distinct"}
+        if distincts and node.frame.preceding is None:
+            distinct = RunningDistincts(node, distincts, step, backend)
+            self._tables["distinct"] = distinct.kept.table
+            parts.append(distinct)
+            aggregates = {name: one for name, one in aggregates.items() if name not in distincts}
         if aggregates and node.frame.preceding is None:
             running = RunningAggregates(node, aggregates, step, backend)
             self._tables["kept"] = running.kept.table
@@ -68,24 +84,27 @@ class OverAggregateOperator(StatefulOperator):
             aggregates = {}
         elif aggregates and node.frame.kind == RANGE:
             ranged = RowsInRange(node, aggregates, step)
-            self._stores["range"] = ranged.store
+            self._stores["range"] = self._bounded = ranged.store
             parts.append(ranged)
             aggregates = {}
         if aggregates or lags:
             last = LastRows(node, aggregates, lags, step)
             self._stores["last"] = last.store
+            self._bounded = last.store if aggregates else self._bounded
             parts.append(last)
         return parts
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         if self._is_event_time:
             batch = self._timely(batch, time.watermark_ms)
-        times = batch.timestamps if self._is_event_time else np.full(len(batch), time.now_ms)
+            times = np.maximum(batch.timestamps, min(time.watermark_ms, MAX_TIMESTAMP - 1) + 1)
+        else:
+            times = np.full(len(batch), time.now_ms)
         if self._waiting is None:
             self._give(batch.table, times, batch.timestamps, emit)
             return
         rows = batch.table
-        if not self._is_event_time:
+        if self._bounded is not None:
             rows = rows.append_column(pa.field(_AT, pa.int64()), pa.array(batch.timestamps))
         self._waiting.add(rows, times, keys_in(rows, self._names))
 
@@ -94,7 +113,11 @@ class OverAggregateOperator(StatefulOperator):
         times = batch.timestamps
         if len(times) and times.min() == MIN_TIMESTAMP:
             raise RowError.no_event_time(self._step)
-        timely = np.flatnonzero(times > watermark_ms)
+        is_late = times <= watermark_ms
+        if self._bounded is not None and is_late.any():
+            late = batch.table.filter(pa.array(is_late))
+            is_late[is_late] = times[is_late] <= last_times(self._bounded, keys_in(late, self._names))
+        timely = np.flatnonzero(~is_late)
         self._dropped += len(batch) - len(timely)
         return batch if len(timely) == len(batch) else batch.take(timely)
 
@@ -110,7 +133,11 @@ class OverAggregateOperator(StatefulOperator):
         assert self._waiting is not None
         rows, times = self._waiting.expire(until_ms, unmarked=True)
         if len(rows):
-            stamps = times if self._is_event_time else rows.column(_AT).to_numpy()
+            stamps = times if self._bounded is None else rows.column(_AT).to_numpy()
+            if self._is_event_time and self._bounded is not None:
+                order = np.argsort(stamps, kind="stable")  # those whose time had passed waited longer than for it
+                rows, stamps = rows.take(pa.array(order)), stamps[order]
+                times = stamps
             self._give(rows.select(self._node.rows.names), times, stamps, emit)
         for part in self._parts:
             part.expire(until_ms)

@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 
 from headwater.aggregates import Aggregate
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, flat
+from headwater.functions import EVENT
 from headwater.graph.nodes import OverAggregateNode
-from headwater.graph.nodes.over import Lag, Numbering
+from headwater.graph.nodes.over import RANGE, Lag, Numbering
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Codes
+from headwater.operators.join.keys import JoinKeys
 from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_spread
 from headwater.operators.over.due import Due
@@ -45,7 +47,7 @@ class RunningAggregates:
         self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], step: str, backend: StateBackend
     ) -> None:
         self._aggregation = Aggregation(aggregates, node.rows, step)
-        self._names, self._by_range = list(aggregates), node.frame.kind == "range" and node.time == "event"
+        self._names, self._by_range = list(aggregates), node.frame.kind == RANGE and node.time == EVENT
         self._schema = pa.schema(self._aggregation.fields)
         self.kept = open_accumulators("kept", self._schema, step, node.key.type, key_spread(node.key), backend=backend)
 
@@ -139,6 +141,8 @@ class LastRows:
         self._aggregation = Aggregation(aggregates, node.rows, step) if aggregates else None
         self._preceding = (node.frame.preceding or 0) if aggregates else 0
         self._reach = max([self._preceding, *(lag.offset for lag in lags.values())])
+        if aggregates and node.time == EVENT:
+            self._reach = max(self._reach, 1)  # so that it is known which rows come too late
         read = [name for aggregate in aggregates.values() for name in aggregate.columns]
         self.store, self._columns = _store(node, [*read, *(lag.column for lag in lags.values())])
 
@@ -185,11 +189,15 @@ def _lagged(lag: Lag, rows: pa.Table, due: Due, *, at: Places, first: Places) ->
 
 
 class RowsInRange:
-    """Aggregates over the rows of a stretch of time: rows are kept for as long."""
+    """Aggregates over the rows of a stretch of time: rows are kept for as long.
+
+    In event time they are kept for half as long again, as in Flink, since rows that come late have frames, too.
+    """
 
     def __init__(self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], step: str) -> None:
         assert node.frame.preceding is not None
         self._names, self._preceding_ms = list(aggregates), node.frame.preceding
+        self._stays_ms = self._preceding_ms * 3 // 2 if node.time == EVENT else self._preceding_ms
         self._aggregation = Aggregation(aggregates, node.rows, step)
         read = [name for aggregate in aggregates.values() for name in aggregate.columns]
         self.store, self._columns = _store(node, read)
@@ -215,8 +223,16 @@ class RowsInRange:
         return dict(zip(self._names, self._aggregation.result(frames), strict=True))
 
     def expire(self, until_ms: int) -> None:
-        """The next row is later, and reaches so far back."""
-        self.store.expire(max(until_ms - self._preceding_ms, MIN_TIMESTAMP))
+        """The next row is later, or late, and reaches so far back."""
+        self.store.expire(max(until_ms - self._stays_ms, MIN_TIMESTAMP))
+
+
+def last_times(store: RowStore, keys: JoinKeys) -> Timestamps:
+    """For each key, the time of the last row that is kept."""
+    found = np.full(len(keys), MIN_TIMESTAMP)
+    latest = store.latest(keys, np.full(len(keys), MAX_TIMESTAMP))
+    found[latest.probes] = latest.times
+    return found
 
 
 def _store(node: OverAggregateNode, read: list[str]) -> tuple[RowStore, list[str]]:
