@@ -1,7 +1,8 @@
-"""A source that makes rows from their index, for demos, load and tests."""
+"""Sources that make rows from their index, for demos, load and tests."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,17 +16,21 @@ from headwater.errors import GraphError
 _BATCH_ROWS = 8192
 
 
-class GeneratorSource(Source):
-    """`make(index)` gives the row at an index and must depend on nothing else, so that a replay gives the same rows."""
+class IndexedSource(Source):
+    """Rows by index, up to a count, all at once or at a rate; the splits take them in turn."""
 
-    def __init__(self, make: Callable[[int], Any], count: int | None, rate: float | None, splits: int) -> None:
+    def __init__(self, count: int | None, rate: float | None, splits: int) -> None:
         if count is None and rate is None:
             raise GraphError.bad_argument("generator", "needs an end or a rate", None, "give count=... or rate=...")
         if splits < 1:
             raise GraphError.bad_argument("generator", "needs at least one split", splits, "give splits=1 or more")
-        self._make, self._count, self._rate, self._splits = make, count, rate, splits
+        self._count, self._rate, self._splits = count, rate, splits
         self.bounded = count is not None
         self._schema: Schema | None = None
+
+    @abstractmethod
+    def batches(self, indices: range, schema: Schema) -> Iterator[pa.RecordBatch]:
+        """The rows at some indices; they depend on nothing else, so that a replay gives the same rows."""
 
     def describe(self) -> str:
         size = "endless" if self._count is None else f"{self._count} rows"
@@ -50,6 +55,17 @@ class GeneratorSource(Source):
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
         assert self._schema is not None
-        for first in range(start, end, _BATCH_ROWS):
-            indices = (int(split) + i * self._splits for i in range(first, min(end, first + _BATCH_ROWS)))
-            yield from encode_rows([self._make(i) for i in indices], self._schema.arrow, "generator").to_batches()
+        indices = range(int(split) + start * self._splits, int(split) + end * self._splits, self._splits)
+        for first in range(0, len(indices), _BATCH_ROWS):
+            yield from self.batches(indices[first : first + _BATCH_ROWS], self._schema)
+
+
+class GeneratorSource(IndexedSource):
+    """`make(index)` gives the row at an index and must depend on nothing else, so that a replay gives the same rows."""
+
+    def __init__(self, make: Callable[[int], Any], count: int | None, rate: float | None, splits: int) -> None:
+        super().__init__(count, rate, splits)
+        self._make = make
+
+    def batches(self, indices: range, schema: Schema) -> Iterator[pa.RecordBatch]:
+        return iter(encode_rows([self._make(i) for i in indices], schema.arrow, "generator").to_batches())

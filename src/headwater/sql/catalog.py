@@ -13,6 +13,7 @@ from headwater.graph.flow import Flow
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Field, Relation
 from headwater.sql.text.places import Place
+from headwater.sql.text.statements import CreateTable
 from headwater.watermarks import Watermarks
 
 
@@ -51,6 +52,8 @@ class Table:
     """What rows are looked up in by key, if they can be."""
     changes: bool = False
     """Whether rows that are read may change or go."""
+    declared: CreateTable | None = None
+    """The statement that made it, if one did."""
 
 
 class Catalog:
@@ -58,13 +61,14 @@ class Catalog:
 
     def __init__(self) -> None:
         self._named: dict[str, Table | Relation] = {}
+        self._texts: dict[str, str] = {}
 
-    def add(self, name: str, what: Table | Relation, place: Place | None = None) -> None:
-        """Give something a name that is not taken."""
+    def add(self, name: str, what: Table | Relation, place: Place | None = None, text: str = "") -> None:
+        """Give something a name that is not taken; `text` is the query of a view."""
         if name in self._named:
             kind = "table" if isinstance(self._named[name], Table) else "view"
             raise SqlError.already_there(place, kind, name)
-        self._named[name] = what
+        self._named[name], self._texts[name] = what, text
 
     def drop(self, name: str, kind: str, place: Place | None = None) -> None:
         known = self._named.get(name)
@@ -74,6 +78,10 @@ class Catalog:
 
     def get(self, name: str) -> Table | Relation | None:
         return self._named.get(name)
+
+    def text_of(self, name: str) -> str:
+        """The query of a view, as it was written; nothing where Python has made it."""
+        return self._texts[name]
 
     def tables(self) -> list[str]:
         """The names of tables."""

@@ -102,6 +102,68 @@ class SqlError(GraphError):
         return cls.at(place, f"table {table!r}: option {option!r} {problem}", action)
 
     @classmethod
+    def no_option(cls, place: Place | None, table: str, option: str, example: str = "") -> Self:
+        example = example or f"'{option}' = '…'"
+        return cls.at(place, f"table {table!r} needs the option {option!r}", f"write {example}")
+
+    @classmethod
+    def unknown_option(cls, place: Place | None, table: str, option: str, connector: str, known: Iterable[str]) -> Self:
+        known = list(known)
+        return cls.at(
+            place,
+            f"table {table!r}: {connector} has no option {option!r}{_near(option, known)}",
+            f"the options are {', '.join(known)}",
+        )
+
+    @classmethod
+    def bad_table(cls, place: Place | None, table: str, problem: str) -> Self:
+        return cls.at(place, f"table {table!r} cannot be made: {problem}", "change its columns or options")
+
+    @classmethod
+    def no_metadata(cls, place: Place | None, table: str, column: str, key: str, known: Iterable[str]) -> Self:
+        known = list(known)
+        return cls.at(
+            place,
+            f"column {column!r} of table {table!r}: the connector has no METADATA {key!r}{_near(key, known)}",
+            f"there is {', '.join(known)}" if known else "leave the column out",
+        )
+
+    @classmethod
+    def reserved(cls, place: Place | None, name: str) -> Self:
+        return cls.at(place, f"names such as {name!r} are our own", "choose another name")
+
+    @classmethod
+    def sink_takes_no_changes(cls, place: Place | None, table: str, sink: str, maker: str) -> Self:
+        return cls.at(
+            place,
+            f"table {table!r} ({sink}) only takes rows that are added, and {maker} changes rows",
+            "declare a PRIMARY KEY with a connector that upserts (postgres, upsert-kafka), or make the query only add "
+            "rows, by a window for example",
+        )
+
+    @classmethod
+    def needs_value(cls, place: Place | None, column: str) -> Self:
+        return cls.at(
+            place, f"column {column!r} is NOT NULL, and the INSERT leaves it out", "name it, and give it a value"
+        )
+
+    @classmethod
+    def written_already(cls, place: Place | None, table: str) -> Self:
+        return cls.at(
+            place,
+            f"the job writes to table {table!r} already",
+            "write one INSERT with UNION ALL, or put both into one script or statement set",
+        )
+
+    @classmethod
+    def wrong_setting(cls, place: Place | None, key: str, value: str, only: str, action: str) -> Self:
+        return cls.at(place, f"setting {key!r} can only be {only!r}; got {short(value)}", action)
+
+    @classmethod
+    def unknown_setting(cls, place: Place | None, key: str, known: Iterable[str]) -> Self:
+        return cls.at(place, f"there is no setting {key!r}{_near(key, known)}", "leave it out")
+
+    @classmethod
     def bad_argument(cls, step: str, rule: str, got: object, action: str) -> Self:
         return cls.at(None, f"{step} {rule}; got {short(got)}", action)
 

@@ -18,6 +18,8 @@ class Session:
     def __init__(self, graph: Graph) -> None:
         self.catalog = Catalog()
         self.settings: dict[str, str] = {}
+        self.written: set[str] = set()
+        """The tables that something is inserted into already."""
         self._builder = Builder(graph)
 
     def query(self, text: str) -> Relation:
@@ -29,5 +31,5 @@ class Session:
         return self._builder.build(relation, prefix)
 
     def built_in(self, graph: Graph, relation: Relation, prefix: str = "query") -> Flow:
-        """Steps of another graph, such as a copy to try something in."""
-        return Builder(graph).build(relation, prefix)
+        """Steps of a copy of the graph, to try something in."""
+        return self._builder.over(graph).build(relation, prefix)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from headwater.connectors.contract import Sink, Source
 from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import GraphError
+from headwater.streams.showing import table_text
 from headwater.watermarks import Watermarks
 
 if TYPE_CHECKING:
     from headwater.graph.graph import Graph
+    from headwater.job.engine import Job
     from headwater.sql.session import Session
     from headwater.streams.stream import Stream
     from headwater.streams.table import Table
@@ -40,6 +45,60 @@ class SqlDoor:
         from headwater.streams.table import Table
 
         return Table(self, self._sql.query(text))  # type: ignore[arg-type]
+
+    def execute_sql(self, statement: str) -> list[Any]:
+        """Run one statement of Flink SQL: CREATE, DROP, SHOW, DESCRIBE, SET, or INSERT INTO, which `run` then runs.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.execute_sql("CREATE TABLE pets (name STRING, age INT) WITH ('connector' = 'memory')")
+        []
+        >>> env.execute_sql("INSERT INTO pets VALUES ('Tom', 3), ('Rex', 5)")
+        []
+        >>> job = env.run()
+        >>> env.table_rows("pets")
+        [Row(name='Tom', age=3), Row(name='Rex', age=5)]
+
+        It gives the rows that SHOW and DESCRIBE show. All that is inserted is one job.
+        """
+        from headwater.sql.statements.running import execute
+
+        return execute(self._sql, self.graph, statement)
+
+    def run_sql(self, script: str | os.PathLike[str], **settings: Any) -> Job | None:
+        """Run a script, given as text or as a path that ends in .sql: all its INSERT INTO are one job, which is run.
+
+        What SHOW and DESCRIBE show is printed. `settings` are those of `run`. Without any INSERT there is no job.
+
+        >>> env = Environment("doc", engine="local")
+        >>> job = env.run_sql('''
+        ...     CREATE TABLE numbers (n INT) WITH ('connector' = 'generator', 'number-of-rows' = '3',
+        ...         'fields.n.kind' = 'sequence', 'fields.n.start' = '1');
+        ...     CREATE TABLE squares (n INT, square INT) WITH ('connector' = 'memory');
+        ...     INSERT INTO squares SELECT n, n * n FROM numbers;
+        ... ''')
+        >>> env.table_rows("squares")
+        [Row(n=1, square=1), Row(n=2, square=4), Row(n=3, square=9)]
+        """
+        from headwater.sql.statements.running import run_script
+
+        is_path = not isinstance(script, str) or (script.endswith(".sql") and len(script.split()) == 1)
+        text = Path(script).read_text(encoding="utf-8") if is_path else str(script)
+        if not run_script(self._sql, self.graph, text, _print_rows):
+            return None
+        job: Job = self.run(**settings)  # type: ignore[attr-defined]
+        return job
+
+    def table_rows(self, name: str) -> list[Any]:
+        """The rows of a table with 'connector' = 'memory', as far as they are published."""
+        from headwater.connectors.memory import MemorySink
+        from headwater.sql.catalog import Table as CatalogTable
+
+        found = self._sql.catalog.get(name)
+        if not isinstance(found, CatalogTable) or not isinstance(found.sink, MemorySink):
+            raise GraphError.bad_argument(
+                "table_rows", "gives the rows of a table in memory", name, "create it with 'connector' = 'memory'"
+            )
+        return found.sink.rows
 
     def create_view(self, name: str, of: Stream | Table, *, time: str | None = None) -> None:
         """Give a stream or a table a name that queries can use. `time` is the column that holds a stream's event time."""
@@ -70,3 +129,12 @@ class SqlDoor:
         key = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
         table = declared.connector_table(name, connector, Schema.of(schema), watermarks, key)
         self._sql.catalog.add(name, table)
+
+
+def _print_rows(rows: Sequence[Any]) -> None:
+    """What a statement of a script shows."""
+    names = list(rows[0]._fields)
+    if names == ["statement"]:
+        sys.stdout.write(f"{rows[0].statement}\n")
+    else:
+        sys.stdout.write(table_text(names, rows, None))

@@ -94,6 +94,16 @@ class Address:
         return facts
 
 
+def with_login(connection: str, user: str | None, password: str | None) -> str:
+    """The connection with a user and a password; one that cannot be read, or is 'env:NAME', is left to who reads it."""
+    psycopg = load_psycopg("postgres")
+    given = {name: value for name, value in (("user", user), ("password", password)) if value is not None}
+    if not given or _facts_of(connection) is None:
+        return connection
+    made: str = psycopg.conninfo.make_conninfo(connection, **given)
+    return made
+
+
 def table_name(name: str, user: str) -> sql.Identifier:
     """A table's name, perhaps with its schema's before it, to be put into statements."""
     from psycopg import sql

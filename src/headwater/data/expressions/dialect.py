@@ -89,6 +89,23 @@ class FlinkParser(parser.Parser):
                 self.raise_error("Expected ON EMPTY or ON ERROR")
         return exp.Anonymous(this=name, expressions=[*given, *clauses])
 
+    def _parse_types(self, *args: Any, **settings: Any) -> Any:
+        """A type; also `ROW<name type, …>`, whose fields may say NOT NULL, which no row of ours knows."""
+        if not (self._curr and self._curr.text.upper() == "ROW" and self._next and self._next.text == "<"):
+            return super()._parse_types(*args, **settings)
+        self._advance(2)
+        fields = self._parse_csv(self._parse_row_field)
+        if not self._match(TokenType.GT):
+            self.raise_error("Expected > behind the fields of ROW")
+        return exp.DataType(this=exp.DType.STRUCT, expressions=fields, nested=True)
+
+    def _parse_row_field(self) -> exp.Expr:
+        name, dtype = self._parse_id_var(), self._parse_types()
+        if name is None or dtype is None:
+            self.raise_error("Expected the name and the type of a field")
+        self._match_text_seq("NOT", "NULL")
+        return exp.ColumnDef(this=name, kind=dtype)
+
     def _is_at(self, *words: str) -> bool:
         """Whether one of some words comes next, or the end."""
         return not self._curr or self._curr.text.upper() in words

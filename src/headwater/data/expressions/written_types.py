@@ -60,6 +60,9 @@ def written_type(tree: exp.DataType) -> WrittenType:
         return WrittenType(array(written_type(inside[0]).type))
     if kind == exp.DType.MAP and len(inside) == 2:
         return WrittenType(map_of(written_type(inside[0]).type, written_type(inside[1]).type))
+    if kind == exp.DType.STRUCT and inside and all(isinstance(field, exp.ColumnDef) for field in inside):
+        parts = tuple(written_type(field.args["kind"]).type for field in inside)
+        return WrittenType(Type("row", parts=parts, names=tuple(field.name for field in inside)))
     if kind in _TIMESTAMPS:
         precision = (_numbers(tree) or [6])[0]
         if precision not in (0, 3, 6):

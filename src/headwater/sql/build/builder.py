@@ -44,6 +44,12 @@ class Builder:
         self._prefix = "query"
         self._counts: dict[str, int] = {}
 
+    def over(self, graph: Graph) -> Builder:
+        """The same for a copy of the graph, which has all steps that are built already."""
+        made = Builder(graph)
+        made._flows, made._tables, made._counts = {**self._flows}, {**self._tables}, {**self._counts}
+        return made
+
     def build(self, relation: Relation, prefix: str) -> Flow:
         """A relation; steps that keep something are named after `prefix`, so that changes elsewhere do not rename them."""
         before, self._prefix = self._prefix, prefix
@@ -80,10 +86,10 @@ class Builder:
         schema = pa.schema([pa.field(f.name, f.type.arrow, f.is_nullable) for f in table.fields])
         node = SourceNode.of(source=table.source, schema=schema, watermarks=watermarks, name=table.name)
         flow = self.graph.add(node)
-        self.graph.set_uid(flow.origin, _uid_part(table.name))
+        self.graph.set_uid(flow.origin, uid_part(table.name))
         if table.changes:
             flow = self.graph.add(AsChangelogNode.of(flow, key=table.primary_key or None, name="changes"))
-            self.graph.set_uid(flow.origin, _uid_part(f"{table.name}.changes"))
+            self.graph.set_uid(flow.origin, uid_part(f"{table.name}.changes"))
         return flow
 
     def named(self, build: Callable[[], Flow], kind: str) -> Flow:
@@ -99,7 +105,7 @@ class Builder:
         return flow
 
     def _uid(self, kind: str) -> str:
-        base = _uid_part(f"{self._prefix}.{kind}")
+        base = uid_part(f"{self._prefix}.{kind}")
         number = self._counts[base] = self._counts.get(base, 0) + 1
         return base if number == 1 else f"{base}-{number}"
 
@@ -157,5 +163,6 @@ def term_of(flow: Flow, column: str) -> Term:
     return Term(type_of(flow.schema.field(column).type), quoted(column))
 
 
-def _uid_part(text: str) -> str:
+def uid_part(text: str) -> str:
+    """A uid that is like a text, whatever is in it."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:90]

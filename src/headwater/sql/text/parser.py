@@ -26,10 +26,6 @@ from headwater.sql.text.statements import (
     WatermarkText,
 )
 
-MOST_CHARACTERS: Final = 1_000_000
-MOST_TOKENS: Final = 100_000
-MOST_NESTED: Final = 40
-"""Levels of parentheses: of one statement, whose expressions have a bound of their own."""
 _DETAILS: Final = ("STATE", "CHANGELOG_MODE", "ANALYZE", "ESTIMATED_COST", "PLAN_ADVICE", "JSON_EXECUTION_PLAN")
 _NOT_HERE: Final = {
     "ALTER": "drop the table and create it anew",
@@ -108,7 +104,7 @@ class StatementParser(QueryParser):
         is_optional = bool(self._match_text_seq("IF", "NOT", "EXISTS"))
         name = self._name()
         columns: list[ColumnText] = []
-        said: dict[str, Any] = {"watermark": None, "primary_key": (), "options": {}}
+        said: dict[str, Any] = {"watermark": None, "primary_key": (), "options": {}, "option_places": {}}
         if self._match(TokenType.L_PAREN):
             while not self._is_at(")"):
                 self._table_part(columns, said)
@@ -117,13 +113,12 @@ class StatementParser(QueryParser):
             self._match_r_paren()
         if self._match_text_seq("COMMENT"):
             self._string()
-        if self._match_text_seq("PARTITIONED", "BY"):
+        if self._match(TokenType.PARTITION_BY):
             self._match_l_paren()
-            parts = self._parse_csv(self._name)
+            said["partitioned_by"] = tuple(self._parse_csv(self._name))
             self._match_r_paren()
-            said["options"]["partitioned by"] = ",".join(parts)
         if self._match_text_seq("WITH"):
-            said["options"] |= self._options()
+            said["options"], said["option_places"] = self._options()
         like, left_out = None, frozenset[str]()
         if self._match_text_seq("LIKE"):
             like, left_out = self._name(), self._like_options()
@@ -148,7 +143,7 @@ class StatementParser(QueryParser):
                 self._fail("expected AS and an expression")
             if column is None:
                 self._fail("expected a column", self._curr)
-            said["watermark"] = WatermarkText(column, self._expression())
+            said["watermark"] = WatermarkText(column, *self._told_expression())
             return
         if self._match_text_seq("CONSTRAINT"):
             self._name()
@@ -161,12 +156,14 @@ class StatementParser(QueryParser):
         columns.append(self._column_text(said))
 
     def _column_text(self, said: dict[str, Any]) -> ColumnText:
+        start = self._curr
         name = self._name()
+        place = Place(self.sql, start.start, start.end)
         if self._match_text_seq("AS"):
-            computed = self._expression()
+            computed, text = self._told_expression()
             if self._match_text_seq("COMMENT"):
                 self._string()
-            return ColumnText(name, computed=computed)
+            return ColumnText(name, computed=computed, computed_text=text, place=place)
         dtype = self._parse_types()
         if not isinstance(dtype, exp.DataType):
             self._fail(f"expected the type of column {name}")
@@ -186,7 +183,9 @@ class StatementParser(QueryParser):
                 self._string()
             else:
                 self._fail("did not expect this behind a column's type", self._curr)
-        return ColumnText(name, type=dtype, is_nullable=is_nullable, metadata=metadata, is_virtual=is_virtual)
+        return ColumnText(
+            name, type=dtype, place=place, is_nullable=is_nullable, metadata=metadata, is_virtual=is_virtual
+        )
 
     def _not_enforced(self) -> None:
         if not self._match_text_seq("NOT", "ENFORCED"):
@@ -215,8 +214,10 @@ class StatementParser(QueryParser):
             self._string()
         if not self._match_text_seq("AS"):
             self._fail("expected AS and a query", self._curr)
+        start = self._curr
         query = self._query()
-        return lambda place: CreateView(place, name, query, columns, is_optional)
+        text = self.sql[start.start : self._prev.end + 1]
+        return lambda place: CreateView(place, name, query, columns, is_optional, text)
 
     def _drop(self) -> Any:
         self._match_text_seq("TEMPORARY")
@@ -297,17 +298,18 @@ class StatementParser(QueryParser):
     def _set(self) -> Any:
         if not self._curr:
             return SetOption
+        at = Place(self.sql, self._curr.start, self._curr.end)
         key = self._string()
         if not self._match(TokenType.EQ):
             self._fail("expected = and a value", self._curr)
         value = self._string()
-        return lambda place: SetOption(place, key, value)
+        return lambda place: SetOption(place, key, value, at)
 
     # -- words ------------------------------------------------------------------------------------------------------
 
     def _name(self) -> Any:
         found = self._parse_id_var()
-        if found is None or self._is_at("."):
+        if found is None or (self._curr and self._curr.text == "."):
             self._fail("expected a plain name: there are no catalogs and databases", self._curr)
         return found.name
 
@@ -325,20 +327,30 @@ class StatementParser(QueryParser):
         assert isinstance(found, exp.Expr)
         return found
 
-    def _options(self) -> dict[str, str]:
+    def _told_expression(self) -> tuple[exp.Expr, str]:
+        """An expression, and the text that it was read from."""
+        start = self._curr
+        found = self._expression()
+        return found, self.sql[start.start : self._prev.end + 1]
+
+    def _options(self) -> tuple[dict[str, str], dict[str, Place]]:
+        """Options by name, and where each stands."""
         self._match_l_paren()
         found: dict[str, str] = {}
+        places: dict[str, Place] = {}
         while not self._is_at(")"):
+            start = self._curr
             key = self._string()
             if not self._match(TokenType.EQ):
                 self._fail(f"expected = behind option '{key}'", self._curr)
             if key in found:
                 self._fail(f"option '{key}' is given twice", self._prev)
             found[key] = self._string()
+            places[key] = Place(self.sql, start.start, start.end)
             if not self._match(TokenType.COMMA):
                 break
         self._match_r_paren()
-        return found
+        return found, places
 
     def _here(self) -> Place | None:
         token = self._prev or self._curr

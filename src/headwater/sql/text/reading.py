@@ -13,6 +13,7 @@ from headwater.data.expressions.dialect import Flink, nesting
 from headwater.sql.errors import SqlError
 from headwater.sql.text.parser import StatementParser
 from headwater.sql.text.places import Place
+from headwater.sql.text.secrets import hidden
 from headwater.sql.text.statements import (
     Explain,
     Insert,
@@ -26,18 +27,6 @@ MOST_CHARACTERS: Final = 1_000_000
 MOST_TOKENS: Final = 100_000
 MOST_NESTED: Final = 40
 """Levels of parentheses: of one statement, whose expressions have a bound of their own."""
-_DETAILS: Final = ("STATE", "CHANGELOG_MODE", "ANALYZE", "ESTIMATED_COST", "PLAN_ADVICE", "JSON_EXECUTION_PLAN")
-_NOT_HERE: Final = {
-    "ALTER": "drop the table and create it anew",
-    "UPDATE": "write a query that gives the rows as they should be",
-    "DELETE": "write a query without the rows",
-    "TRUNCATE": "drop the table and create it anew",
-    "USE": "there is one catalog; name tables plainly",
-    "CALL": "use Python for what is not a query",
-    "LOAD": "use env.create_function",
-    "ANALYZE": "leave it out",
-    "MERGE": "write a query that gives the rows as they should be",
-}
 
 
 class _Statements(Flink):
@@ -51,6 +40,7 @@ def read_statements(text: str) -> list[Statement]:
     dialect: Dialect = _Statements()
     try:
         tokens = dialect.tokenize(text)
+        text = hidden(tokens, text)
         _check_size(tokens, text)
         reader = dialect.parser()
         assert isinstance(reader, StatementParser)
@@ -59,8 +49,8 @@ def read_statements(text: str) -> list[Statement]:
         raise SqlError.too_large("levels of parentheses", MOST_NESTED) from None
     except ParseError as error:
         raise SqlError.unreadable(_place_of(error, text), _problem(error)) from None
-    except SqlglotError as error:
-        raise SqlError.unreadable(None, _plain(str(error))) from None
+    except SqlglotError:  # what it says shows a part of the text
+        raise SqlError.unreadable(None, "a quote, a backtick or a comment is not closed") from None
     found: list[Statement] = []
     for one in parsed:
         found += one if isinstance(one, tuple) else [one]

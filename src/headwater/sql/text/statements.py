@@ -24,6 +24,9 @@ class ColumnText:
     name: str
     type: exp.DataType | None = None
     computed: exp.Expr | None = None
+    computed_text: str = ""
+    """What it is computed by, as it was written."""
+    place: Place | None = None
     is_nullable: bool = True
     metadata: str | None = None
     """The key that its value comes from, where it is METADATA."""
@@ -37,6 +40,8 @@ class WatermarkText:
 
     column: exp.Expr
     expression: exp.Expr
+    text: str
+    """The expression as it was written."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class CreateTable(Statement):
     watermark: WatermarkText | None = None
     primary_key: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    option_places: Mapping[str, Place] = field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
     like: str | None = None
     like_leaves_out: frozenset[str] = frozenset()
     """What of the other table is not taken over: OPTIONS, WATERMARKS, CONSTRAINTS, GENERATED, METADATA."""
@@ -62,6 +69,8 @@ class CreateView(Statement):
     query: exp.Query
     columns: tuple[str, ...] = ()
     is_if_not_exists: bool = False
+    text: str = ""
+    """The query as it was written."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,7 @@ class SetOption(Statement):
 
     key: str = ""
     value: str = ""
+    key_place: Place | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,109 @@
+"""Runs statements: each changes the catalog or the settings, shows something, or puts a query into the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater.graph.graph import Graph
+from headwater.graph.nodes import SinkNode
+from headwater.sql.bind.queries import QueryBinder
+from headwater.sql.build.builder import uid_part
+from headwater.sql.errors import SqlError
+from headwater.sql.session import Session
+from headwater.sql.statements.inserts import inserted
+from headwater.sql.statements.settings import reset, set_option
+from headwater.sql.statements.shown import describe, show
+from headwater.sql.statements.tables import create_table
+from headwater.sql.text.reading import read_statements
+from headwater.sql.text.statements import (
+    CreateTable,
+    CreateView,
+    Describe,
+    Drop,
+    Insert,
+    Query,
+    Reset,
+    SetOption,
+    Show,
+    Statement,
+    StatementSet,
+)
+
+Show_ = Callable[[Sequence[Any]], None]
+
+
+def execute(session: Session, graph: Graph, text: str) -> list[Any]:
+    """Run one statement: the rows that it shows. What it inserts becomes steps of the job."""
+    statements = read_statements(text)
+    if len(statements) != 1:
+        place = statements[1].place if len(statements) > 1 else None
+        raise SqlError.unreadable(place, "expected one statement; env.run_sql takes scripts")
+    rows, inserts = _run(session, statements[0])
+    _insert(session, graph, inserts)
+    return rows
+
+
+def run_script(session: Session, graph: Graph, text: str, shown: Show_) -> bool:
+    """Run the statements of a script, and show what they show; all its inserts become steps of the job, if it has some."""
+    inserts: list[Insert] = []
+    for statement in read_statements(text):
+        rows, more = _run(session, statement)
+        inserts += more
+        if rows:
+            shown(rows)
+    _insert(session, graph, inserts)
+    return bool(inserts)
+
+
+def _run(session: Session, statement: Statement) -> tuple[list[Any], Sequence[Insert]]:
+    """What a statement shows, and what it inserts."""
+    catalog = session.catalog
+    if isinstance(statement, CreateTable):
+        create_table(catalog, statement)
+    elif isinstance(statement, CreateView):
+        _create_view(session, statement)
+    elif isinstance(statement, Drop):
+        if not (statement.is_if_exists and catalog.get(statement.name) is None):
+            catalog.drop(statement.name, statement.kind, statement.place)
+    elif isinstance(statement, Show):
+        return show(catalog, statement), ()
+    elif isinstance(statement, Describe):
+        return list(describe(catalog, statement)), ()
+    elif isinstance(statement, SetOption):
+        return list(set_option(session.settings, statement)), ()
+    elif isinstance(statement, Reset):
+        reset(session.settings, statement)
+    elif isinstance(statement, Insert):
+        return [], (statement,)
+    elif isinstance(statement, StatementSet):
+        return [], statement.inserts
+    elif isinstance(statement, Query):
+        raise SqlError.misplaced(
+            statement.place, "a query", "a script", "write INSERT INTO a table, or call env.sql for its rows"
+        )
+    else:
+        raise SqlError.not_supported(statement.place, "this statement here", "call table.explain()")
+    return [], ()
+
+
+def _create_view(session: Session, statement: CreateView) -> None:
+    catalog = session.catalog
+    if statement.is_if_not_exists and catalog.get(statement.name) is not None:
+        return
+    binder = QueryBinder(catalog, statement.place.text)
+    relation = binder.named(binder.query(statement.query), list(statement.columns), statement.query)
+    catalog.add(statement.name, relation, statement.place, statement.text)
+
+
+def _insert(session: Session, graph: Graph, inserts: Sequence[Insert]) -> None:
+    """Put queries into the job, each in front of the sink of its table; steps are named after the table."""
+    for insert in inserts:
+        if insert.name in session.written:
+            raise SqlError.written_already(insert.place, insert.name)
+    for table, relation in inserted(session.catalog, inserts):
+        flow = session.build(relation, table.name)
+        assert table.sink is not None
+        sink = graph.add(SinkNode.of(flow, sink=table.sink, name=table.name))
+        graph.set_uid(sink.origin, uid_part(f"{table.name}.sink"))
+        session.written.add(table.name)
