@@ -59,14 +59,14 @@ class Versioned:
         """The reverse of `to_text`."""
         try:
             content = json.loads(text)
-            check = content.pop(_CHECK, None) if isinstance(content, dict) else None
-            is_whole = check is None or check == cls._summed(_dumped(content))
+            is_summed = isinstance(content, dict) and _CHECK in content
+            is_whole = not is_summed or content.pop(_CHECK) == cls._summed(_dumped(content))
         except (ValueError, RecursionError) as error:
             raise JobError.corrupt(where, str(error)) from None
         if not is_whole:
             raise JobError.corrupt(where, "its checksum does not fit")
         found = cls.from_json(content, where)
-        if check is None and (unknown := sorted({*content} - {*found.to_json(), _KEY})):
+        if not is_summed and (unknown := sorted({*content} - {*found.to_json(), _KEY})):
             raise JobError.corrupt(where, f"it has {unknown[0]!r}, and no checksum")
         return found
 

@@ -48,7 +48,7 @@ class _Number(str):
 
 def said(text: str) -> list[dict[str, Any]]:
     """The objects of a text of JSON: one, or an array of them; numbers as their texts."""
-    given = json.loads(text, parse_int=_Number, parse_float=_Number)
+    given = json.loads(text, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
     return given if isinstance(given, list) else [given]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 
 FILE_NAME = "topic.json"
 FORMAT = 1
+_CHECK = "crc32"
+"""Of all other members; a topic that was made before there was one is without."""
+_MEMBERS = {"format", "partitions", "segment_bytes", "retention", "fields", "arrow_schema_base64"}
+_UNREADABLE = (
+    AttributeError,
+    LookupError,
+    LogArgument,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+)
+"""What comes of values that are not what they should be."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +57,10 @@ class TopicDescriptor:
             "partitions": self.partitions,
             "segment_bytes": self.segment_bytes,
             "retention": {"max_bytes": self.retention.max_bytes, "max_age_ms": self.retention.max_age_ms},
-            "fields": [
-                {"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in self.schema
-            ],
+            "fields": _readable(self.schema),
             "arrow_schema_base64": base64.b64encode(self.schema.serialize().to_pybytes()).decode("ascii"),
         }
+        content[_CHECK] = _summed(content)
         write_atomically(folder / FILE_NAME, (json.dumps(content, indent=2) + "\n").encode())
 
     @classmethod
@@ -60,10 +73,26 @@ class TopicDescriptor:
             found = content["format"]
             if found != FORMAT:
                 raise LogFormatUnknown.of(path, found, FORMAT)
+            check = content.pop(_CHECK, None)
+            if set(content) != _MEMBERS or (check is not None and check != _summed(content)):
+                raise ValueError("its checksum does not fit")
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["arrow_schema_base64"], validate=True)))
+            if content["fields"] != _readable(schema):
+                raise ValueError("it has two schemas, and they differ")
             return cls(schema, content["partitions"], content["segment_bytes"], Retention(**content["retention"]))
-        except (ValueError, KeyError, TypeError, binascii.Error, pa.ArrowException, OSError) as error:
+        except LogFormatUnknown:
+            raise
+        except _UNREADABLE as error:
             raise LogCorrupt.descriptor(path, f"{type(error).__name__}: {error}") from error
+
+
+def _readable(schema: pa.Schema) -> list[dict[str, object]]:
+    """The schema for people, and to find out whether the exact one was damaged."""
+    return [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]
+
+
+def _summed(content: dict[str, object]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _check_schema(schema: pa.Schema) -> None:

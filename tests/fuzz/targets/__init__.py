@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tests.fuzz.target import Target
 from tests.fuzz.targets.checkpoints import SparkCheckpoints
+from tests.fuzz.targets.event_logs import EventLogs
 from tests.fuzz.targets.expressions import Expressions
+from tests.fuzz.targets.input_files import CsvFiles, JsonFiles, ParquetFiles
 from tests.fuzz.targets.job_folders import JobFolders
 from tests.fuzz.targets.payloads import Payloads, Reports
 from tests.fuzz.targets.pushed import PushedBodies
@@ -13,5 +15,18 @@ from tests.fuzz.targets.savepoints import Savepoints
 
 TARGETS: dict[str, type[Target]] = {
     target.name: target
-    for target in (Expressions, JobFolders, Payloads, PushedBodies, Records, Reports, Savepoints, SparkCheckpoints)
+    for target in (
+        CsvFiles,
+        EventLogs,
+        Expressions,
+        JobFolders,
+        JsonFiles,
+        ParquetFiles,
+        Payloads,
+        PushedBodies,
+        Records,
+        Reports,
+        Savepoints,
+        SparkCheckpoints,
+    )
 }

@@ -121,6 +121,7 @@ class JobFolders(Target):
             del document["crc32"]
         text = mutated_json(random, document, [json.loads(line) for line in lines])
         lines[at] = text.encode()
+        is_sealed = is_sealed or '"crc32"' not in text
         return _Mutant(name, b"\n".join(lines) + b"\n" * name.endswith("l"), is_sealed)
 
     def read(self, artefact: _Mutant) -> None:

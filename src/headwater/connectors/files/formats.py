@@ -42,7 +42,8 @@ def read_json(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a file of JSON lines; empty lines are none."""
     number, rest = 1, b""
     with _opened(path) as source:
-        while block := source.read(_BLOCK_BYTES):
+        # Not `read`: where that fails, pyarrow keeps the room that it had made for the block.
+        while block := source.read_buffer(_BLOCK_BYTES).to_pybytes():
             *lines, rest = (rest + block).split(b"\n")
             yield from _decoded(lines, schema, number)
             number += len(lines)
