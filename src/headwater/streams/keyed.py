@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.data.schema import SchemaLike
+from headwater.durations import Duration
 from headwater.functions import OutputTag
 from headwater.graph.nodes import ReduceNode, RunningNode, TopNNode
 from headwater.graph.nodes.process import process_node
@@ -54,6 +55,7 @@ class KeyedStream(Stream):
         by: str | Sequence[str],
         descending: bool | Sequence[bool] = True,
         rank: str = "rank",
+        ttl: Duration | None = None,
         name: str = "top_n",
     ) -> Step:
         """The `n` rows of each key that come first in an order, as a changelog by key and rank.
@@ -66,8 +68,9 @@ class KeyedStream(Stream):
 
         It is SQL's `ROW_NUMBER() OVER (PARTITION BY key ORDER BY by DESC) <= n`. The largest come first unless
         `descending=False`; rows that are equal in order go by arrival. An epoch tells each rank that has changed, once.
+        With `ttl` a row is forgotten that long after it came, by the clock, and what was told of it stays.
         """
-        return self._add(TopNNode.of(self._flow, n=n, by=by, descending=descending, rank=rank, name=name))
+        return self._add(TopNNode.of(self._flow, n=n, by=by, descending=descending, rank=rank, ttl=ttl, name=name))
 
     def window(self, windows: WindowAssigner) -> WindowedStream:
         """Windows per key: say when they fire and what becomes of late rows, then what to compute."""

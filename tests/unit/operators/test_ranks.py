@@ -60,6 +60,29 @@ def test_top_n_of_rows_that_are_only_added_keeps_those_that_have_a_rank() -> Non
     assert harness.state_sizes() == {"top_n": {"rows": 6}}
 
 
+def test_with_a_ttl_top_n_forgets_rows_by_the_clock_and_ranks_without_them() -> None:
+    def build(stream: Any) -> Any:
+        return stream.key_by("k").top_n(2, by="v", ttl="1 s")
+
+    harness = Harness(build, ROWS)
+    harness.push_all([("a", 9.0, 1), ("b", 8.0, 2)])
+    harness.advance_to(600)
+    harness.push(("a", 7.0, 3))
+    harness.take()
+    harness.advance_to(999)
+    assert harness.state_sizes() == {"top_n": {"rows": 3}}
+    harness = Harness.restore(build, ROWS, harness.snapshot())
+    harness.advance_to(1_000)
+    assert harness.state_sizes() == {"top_n": {"rows": 1}}
+    assert harness.take() == [], "what was told stays"
+    harness.push(("a", 5.0, 4))
+    assert [(row.id, row.rank) for row in harness.take()] == [(4, 2)]
+    harness.advance_to(10_000)
+    assert harness.state_sizes() == {}
+    with pytest.raises(hw.GraphError, match="needs a ttl of more than nothing"):
+        Harness(lambda s: s.key_by("k").top_n(2, by="v", ttl="0 s"), ROWS)
+
+
 @pytest.mark.parametrize(
     ("dtype", "values"),
     [

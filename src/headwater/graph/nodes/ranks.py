@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from headwater.data.schema import Schema, type_ddl
+from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.graph.changelog import APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
 from headwater.graph.checks import check_keyed, check_time_column
@@ -76,6 +77,8 @@ class TopNNode(Node):
     """Whether rows may be taken back, so that all of them are kept."""
     has_rank: bool = True
     """Whether rows are given with their rank, as the last column."""
+    ttl_ms: int | None = None
+    """For how long a row is kept, by the clock, if not for ever."""
 
     @classmethod
     def of(
@@ -89,6 +92,7 @@ class TopNNode(Node):
         nulls_first: bool | Sequence[bool] | None = None,
         first: int = 1,
         rank: str | None = "rank",
+        ttl: Duration | None = None,
         name: str = "top_n",
     ) -> Self:
         """The rank is counted from 1, in a last column of that name, if any. Rows that are equal in order go by arrival.
@@ -110,6 +114,7 @@ class TopNNode(Node):
             ranking=ranking,
             takes_back=not flow.changelog.is_append_only,
             has_rank=rank is not None,
+            ttl_ms=_ttl_ms(ttl, name),
         )
 
     @property
@@ -125,6 +130,15 @@ class TopNNode(Node):
     def kept(self) -> dict[str, Any]:
         words = {"key": self.key.typed(), "rows": self.rows.ddl(), **self.ranking.kept()}
         return {**words, "takes back": True} if self.takes_back else words
+
+
+def _ttl_ms(ttl: Duration | None, step: str) -> int | None:
+    if ttl is None:
+        return None
+    ttl_ms = duration_ms(ttl, what=f"the ttl of step {step!r}")
+    if ttl_ms == 0:
+        raise GraphError.bad_argument(step, "needs a ttl of more than nothing", ttl, "leave it out for ever")
+    return ttl_ms
 
 
 def _told(key: Sequence[str], rank: str | None, n: int) -> Changelog:

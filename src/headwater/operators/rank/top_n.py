@@ -26,7 +26,7 @@ class TopNOperator(KeepsRows):
     """Runs one `top_n` on one subtask: whole batches at a time, with one change at most for each key and rank of an epoch.
 
     Over rows that are only added it keeps those that have a rank. Over a changelog it keeps all, since any of them may
-    come to have one.
+    come to have one. With a ttl, rows are forgotten that long after the epoch in which they came.
     """
 
     needs_order = True
@@ -37,6 +37,7 @@ class TopNOperator(KeepsRows):
         super().__init__({"rows": self._store})
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        self._expire(time.now_ms)
         rows, store, ranking = batch.table, self._store, self._node.ranking
         groups = group(key_arrays(batch, self._node.key), len(batch))
         keys = keys_in(rows, self._names)
@@ -47,7 +48,7 @@ class TopNOperator(KeepsRows):
         came = Candidates(rows.take(pa.array(net.added)), groups.codes[net.added], store.next_id + net.added)
         left = before.take(np.flatnonzero(~np.isin(before.ids, net.ids)))
         ranked_after, outdone = ranked(left.and_also(came), ranking)
-        self._keep(rows, keys, net, outdone)
+        self._keep(rows, keys, net, outdone, time.now_ms)
         last = np.empty(len(groups), np.int64)
         last[groups.codes] = np.arange(len(batch))
         tell = self._changes if self._node.tells_places else self._comings_and_goings
@@ -55,12 +56,19 @@ class TopNOperator(KeepsRows):
         if len(told):
             emit(None, told)
 
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._expire(time.now_ms)
+
+    def _expire(self, now_ms: int) -> None:
+        if self._node.ttl_ms is not None:
+            self._store.expire(now_ms - self._node.ttl_ms)
+
     def _shown(self, rows: Candidates) -> Candidates:
         """Of rows in the order of keys and ranks, those that are given."""
         first = self._node.ranking.first
         return rows if first == 1 else rows.take(np.flatnonzero(ranks(rows.keys) >= first - 1))
 
-    def _keep(self, rows: pa.Table, keys: JoinKeys, net: Net, outdone: Places) -> None:
+    def _keep(self, rows: pa.Table, keys: JoinKeys, net: Net, outdone: Places, now_ms: int) -> None:
         """Keep what came and forget what went, and what can have no rank any more."""
         store, added = self._store, net.added
         gone = net.ids
@@ -69,7 +77,7 @@ class TopNOperator(KeepsRows):
             gone = outdone[outdone < first]
             added = added[~np.isin(first + added, outdone)]
         store.remove(np.sort(gone))
-        store.add(rows.take(pa.array(added)), np.zeros(len(added), np.int64), keys.take(added))
+        store.add(rows.take(pa.array(added)), np.full(len(added), now_ms, np.int64), keys.take(added))
 
     def _changes(self, before: Candidates, after: Candidates, batch: Batch, last: Places) -> Batch:
         """What became of each rank of each key, at the time of the key's last row."""
