@@ -11,7 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from headwater.connectors.formats import JsonFormat, numbered_rows
+from headwater.connectors.formats import JsonFormat, decimals, numbered_rows
 from headwater.data.schema import Schema
 from headwater.data.sound import fault_in
 from headwater.errors import SchemaError
@@ -78,7 +78,7 @@ def read_csv(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             return
         with pa_csv.open_csv(source, read_options=read, parse_options=parse, convert_options=convert) as rows:
             for batch in rows:
-                yield _fitted(batch, schema)
+                yield _fitted(_with_decimals(batch, schema), schema)
 
 
 READERS: dict[str, Callable[[Path, pa.Schema], Iterator[pa.RecordBatch]]] = {
@@ -120,8 +120,21 @@ def _opened(path: Path) -> pa.NativeFile:
 
 
 def _in_csv(dtype: pa.DataType) -> pa.DataType:
-    """What a column is read as: times first as text, since they may have a zone or none."""
-    return pa.string() if pa.types.is_timestamp(dtype) or pa.types.is_duration(dtype) else dtype
+    """What a column is read as: times first as text, since they may have a zone or none; decimals, to be read exactly."""
+    is_text = pa.types.is_timestamp(dtype) or pa.types.is_duration(dtype) or pa.types.is_decimal(dtype)
+    return pa.string() if is_text else dtype
+
+
+def _with_decimals(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch whose decimals are text, with these as decimals."""
+    for at, found in enumerate(batch.schema):
+        field = schema.field(found.name)
+        if pa.types.is_decimal(field.type):
+            try:
+                batch = batch.set_column(at, field.name, decimals(batch.column(at), field))
+            except ValueError as error:
+                raise ValueError(f"column {field.name!r}: {error}") from None
+    return batch
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headwater.connectors.formats.avro import AvroFormat
 from headwater.connectors.formats.contract import Format, Undecodable, numbered_rows, sifted, sound
 from headwater.connectors.formats.csv import CsvFormat
+from headwater.connectors.formats.decimals import decimals
 from headwater.connectors.formats.json import JsonFormat
 from headwater.connectors.formats.raw import RawFormat
 from headwater.errors import GraphError
@@ -16,6 +17,7 @@ __all__ = [
     "JsonFormat",
     "RawFormat",
     "Undecodable",
+    "decimals",
     "format_of",
     "numbered_rows",
     "sifted",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
@@ -14,9 +13,6 @@ from headwater.data.sound import fault_in
 from headwater.errors import GraphError
 
 Record = TypeVar("Record")
-FAR_DECIMAL = re.compile(rb"\d[eE][+-]?\d|\.\d{39}")
-"""In a text that holds decimals: one whose digits may stand further from the point than Arrow's table of powers of ten
-goes. Arrow 25 does not look, reads what is behind the table, and gives a wrong number or crashes."""
 
 
 class Undecodable(Exception):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from headwater.connectors.formats.contract import FAR_DECIMAL, Format, Undecodable, refuse_types
-from headwater.data.rows import encode
+from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+from headwater.connectors.formats.decimals import decimals
 from headwater.data.schema import type_ddl
-from headwater.errors import GraphError, RowError
+from headwater.errors import GraphError
 
 _FIELD = rb"""(?:[^",\r\n]*+|"(?:[^"]|"")*+")"""
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LINE = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
 
 
@@ -36,13 +34,10 @@ class CsvFormat(Format):
             raise Undecodable("among others there is one that may be more or less than a line")
         # A last line of our own: a quote that is not closed swallows it, and then a row is missing.
         lines.append(b"," * (len(schema) - 1))
-        text = b"\n".join(lines) + b"\n"
-        has_far = any(map(pa.types.is_decimal, schema.types)) and FAR_DECIMAL.search(text) is not None
-        table = _parsed(text, _as_text(schema) if has_far else schema)
+        table = _parsed(b"\n".join(lines) + b"\n", _as_text(schema))
         if len(table) != len(lines):
             raise Undecodable("it is not one line of CSV")
-        table = table.slice(0, len(values))
-        return _exact(table, schema) if has_far else table.cast(schema)
+        return _with_decimals(table.slice(0, len(values)), schema)
 
     def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
         for field in schema:
@@ -63,22 +58,15 @@ def _as_text(schema: pa.Schema) -> pa.Schema:
     return pa.schema([f.with_type(pa.string()) if pa.types.is_decimal(f.type) else f for f in schema])
 
 
-def _exact(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table whose decimals are text, with each of them read by its own digits."""
-    columns = []
-    for field, column in zip(schema, table.columns, strict=True):
-        if not pa.types.is_decimal(field.type):
-            columns.append(column.cast(field.type))
-            continue
-        texts = [None if text is None else text.strip(" \t") for text in column.to_pylist()]
-        if not all(text is None or _DECIMAL.fullmatch(text) for text in texts):
-            raise Undecodable(f"field {field.name!r} is not a decimal")
-        try:
-            numbers = [None if text is None else Decimal(text) for text in texts]
-            columns.append(encode(numbers, pa.field(field.name, field.type), "csv"))
-        except RowError as error:
-            raise Undecodable(str(error).removeprefix("step 'csv', ")) from None
-    return pa.Table.from_arrays(columns, schema=schema)
+def _with_decimals(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table whose decimals are text, with these as decimals."""
+    for at, field in enumerate(schema):
+        if pa.types.is_decimal(field.type):
+            try:
+                table = table.set_column(at, field, decimals(table.column(at), field))
+            except ValueError as error:
+                raise Undecodable(f"field {field.name!r}: {error}") from None
+    return table.cast(schema)
 
 
 def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:

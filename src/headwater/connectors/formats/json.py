@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
-from headwater.connectors.formats.contract import FAR_DECIMAL, Format, Undecodable, refuse_types
+from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
+from headwater.connectors.formats.decimals import FAR_DECIMAL
 from headwater.connectors.formats.json_exact import ExactJson, has_decimal
 from headwater.connectors.formats.json_text import json_rows
 
