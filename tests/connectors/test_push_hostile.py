@@ -103,6 +103,7 @@ BODIES = {
     "a decimal with too many places": b'{"price": 0.125}',
     "a decimal far below": b'{"price": 1e-99999999}',
     "a decimal far below, as text": b'{"price": "1e-99999999"}',
+    "a decimal far below, in disguise": b'{"price": "1\\u0065-99999999"}',
     "a decimal of many places": b'{"price": 0.' + b"0" * 90 + b"1}",
     "a decimal far above": b'{"price": 1e400}',
     "a decimal that is true": b'{"price": true}',

@@ -128,16 +128,24 @@ def test_json_texts_that_do_not_fit_are_told_with_their_name() -> None:
     assert "member 'b': " in decoded("json", "b binary", b'{"b": "%%%"}')[0]
 
 
-FAR = ["1e-77", "1e-99999999", "0." + "0" * 90 + "1", "1e99", "1e-3"]
+FAR = ["1e-77", "1e-99999999", "1.E-77", "0." + "0" * 90 + "1", "1e99", "1e-3"]
 
 
 @pytest.mark.parametrize("text", FAR)
-@pytest.mark.parametrize("ddl", ["d decimal(38,2)", "d decimal(38,2), m map<string,int>"])
+@pytest.mark.parametrize("ddl", ["d decimal(38,2)", "d decimal(38,2), m map<string,int>", "d array<decimal(38,2)>"])
 def test_a_decimal_far_from_its_point_is_refused_and_no_other_number(ddl: str, text: str) -> None:
-    near = b'{"d": 1e3}'
-    found = decoded("json", ddl, near, f'{{"d": {text}}}'.encode(), f'{{"d": "{text}"}}'.encode(), b'{"d": 1.5}')
-    assert [isinstance(row, str) for row in found] == [False, True, True, False]
-    assert (found[0][0], found[3][0]) == (1000, Decimal("1.5"))
+    forms = [text, f'"{text}"', f' "{text}"\t', '"' + "".join(f"\\u00{ord(letter):02x}" for letter in text) + '"']
+    if "E" in text:  # no number of JSON, but a text of a decimal
+        forms = forms[1:]
+    inside = "[%s]" if "array" in ddl else "%s"
+    values = [f'{{"d": {inside % form}}}'.encode() for form in ("1e3", *forms, "1.5")]
+    first, *far, last = decoded("json", ddl, *values)
+    assert all(isinstance(row, str) for row in far)
+    assert (first[0], last[0]) in ((1000, Decimal("1.5")), ([1000], [Decimal("1.5")]))
+
+
+@pytest.mark.parametrize("text", FAR)
+def test_a_decimal_of_csv_far_from_its_point_is_refused_and_no_other_number(text: str) -> None:
     lines = decoded("csv", "d decimal(38,2), t string", b"1e3,x", f"{text},y".encode(), b" 1.5,1e9", b"1_0,z")
     assert [isinstance(row, str) for row in lines] == [False, True, False, True]
     assert (lines[0], lines[2]) == ((1000, "x"), (Decimal("1.5"), "1e9"))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from headwater.connectors.formats.contract import Format, Undecodable, refuse_types
-from headwater.connectors.formats.decimals import FAR_DECIMAL
+from headwater.connectors.formats.decimals import is_far, may_be_far
 from headwater.connectors.formats.json_exact import ExactJson, has_decimal
 from headwater.connectors.formats.json_text import json_rows
 
@@ -41,8 +41,8 @@ class JsonFormat(Format):
         if not all(map(_is_read, schema.types)):
             return ExactJson(schema).decode(objects)
         odd = np.array([any(text in one for text in _NOT_FINITE) for one in objects], bool)
-        if any(map(has_decimal, schema.types)):
-            odd |= np.array([FAR_DECIMAL.search(one) is not None for one in objects], bool)
+        if any(map(has_decimal, schema.types)) and may_be_far(b"\n".join(objects)):
+            odd |= np.array([is_far(one) for one in objects], bool)
         if not odd.any():
             return _by_arrow(objects, schema)
         read = [ExactJson(schema).decode(list(compress(objects, odd)))]
