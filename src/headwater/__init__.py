@@ -73,6 +73,7 @@ from headwater.job.status import JobStatus, RestartReason
 from headwater.retry import Retry
 from headwater.savepoints import tables as savepoint
 from headwater.savepoints.errors import SavepointError
+from headwater.sql.errors import SqlError
 from headwater.stored_paths.errors import UnsafePath
 from headwater.streams.broadcast import BroadcastStream
 from headwater.streams.environment import Environment
@@ -154,6 +155,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SourceError",
+    "SqlError",
     "StateError",
     "StateGrowthWarning",
     "StateView",

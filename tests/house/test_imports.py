@@ -82,7 +82,7 @@ ALLOWED: dict[str, frozenset[str]] = {
         "job.engine",
         "job.state_view",
     }
-    | {"job.state_view", "job.status", "savepoints.errors", "savepoints.tables", "streams", "testing"},
+    | {"job.state_view", "job.status", "savepoints.errors", "savepoints.tables", "sql.errors", "streams", "testing"},
 }
 
 THIRD_PARTY: dict[str, frozenset[str]] = {

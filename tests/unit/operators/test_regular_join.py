@@ -327,3 +327,15 @@ def test_a_row_of_no_kind_is_an_error(kind: str | None) -> None:
     harness = Harness(joined("inner"), INPUTS)
     with pytest.raises(hw.RowError, match=r"step 'as_changelog(-2)?', field 'row_kind': value .* does not fit \+I, -U"):
         harness.push(("a", 1, kind), to="left")
+
+
+@pytest.mark.parametrize("how", ["right", "full"])
+def test_keys_of_different_names_are_each_shown(how: str) -> None:
+    env = hw.Environment("joined", engine="local")
+    left = env.from_rows([("a", 1)], "k string, v long", name="left")
+    right = env.from_rows([("a", 2), ("b", 3)], "id string, w long", name="right")
+    found = left.join_regular(right, on={"k": "id"}, how=how).collect()
+    net = Counter[Any]()
+    for row in found:
+        net[row[:4]] += 1 if row.row_kind in ("+I", "+U") else -1
+    assert {row for row, count in net.items() if count} == {("a", 1, "a", 2), (None, None, "b", 3)}

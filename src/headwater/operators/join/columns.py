@@ -16,7 +16,7 @@ class PairColumns:
     def __init__(self, node: JoinNode, *, left_may_lack: bool = False) -> None:
         """`left_may_lack` is whether rows may have no left side; their key is then taken from the right."""
         self._left_names, self._right_names = node.left_schema.names, node.right_columns
-        shown_once = set(node.key.columns) - set(node.right_columns)
+        shown_once = set(node.right_schema.names) - set(node.right_columns)
         self._from_either = shown_once if left_may_lack else set()
 
     def of(self, left: pa.Table, right: pa.Table) -> list[pa.ChunkedArray]:

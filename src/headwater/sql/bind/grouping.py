@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import BIGINT, quoted
+from headwater.data.functions.types import BIGINT, Type, quoted
 from headwater.data.types import is_key_type
+from headwater.sql.bind import grouping_sets
 from headwater.sql.bind.aggregates import NAMES, kernel_of, needs
 from headwater.sql.bind.scalars import bound_tree, call, check_condition, rewritten, when
 from headwater.sql.bind.scopes import Scope
@@ -42,15 +43,11 @@ def grouped(
     trees = [item for _, item in items] + ([] if having is None else [having])
     if group is None and not any(calls_of(one) for one in trees):
         return None
-    if (group is not None and any(group.args.get(kind) for kind in ("grouping_sets", "cube", "rollup"))) or (
-        group is not None
-        and any(isinstance(key, exp.GroupingSets | exp.Cube | exp.Rollup) for key in group.expressions)
-    ):
-        raise SqlError.not_supported(
-            binder.place(group), "GROUPING SETS, CUBE or ROLLUP", "write a query for each, with UNION ALL between them"
-        )
-    keys = [_key(binder, scope, key, items) for key in (group.expressions if group is not None else ())]
-    return _Groups(binder, scope, keys).made(items, having)
+    sets = grouping_sets.of(group) if group is not None else [[]]
+    keys = [[_key(binder, scope, key, items) for key in one] for one in sets]
+    if len(sets) > 1:
+        return grouping_sets.united(binder, scope, keys, items, having)
+    return Groups(binder, scope, keys[0]).made(items, having)
 
 
 def _key(binder: QueryBinder, scope: Scope, key: exp.Expr, items: Items) -> exp.Expr:
@@ -99,7 +96,7 @@ class Calls:
     """Aggregate calls over one relation: the columns they need, the kernels, and what stands for their results."""
 
     def __init__(self, binder: QueryBinder, relation: Relation, taken: list[str]) -> None:
-        self._binder, self._relation = binder, relation
+        self._binder, self.relation = binder, relation
         self._taken = taken
         self.inputs: dict[str, Scalar] = {}
         """Columns that kernels read, by name."""
@@ -111,7 +108,7 @@ class Calls:
         filter_ = None
         node = tree
         if isinstance(tree, exp.Filter):
-            filter_ = bound_tree(tree.expression.this, self._relation, self._binder.text)
+            filter_ = bound_tree(tree.expression.this, self.relation, self._binder.text)
             check_condition(filter_, self._binder.place(tree.expression), "FILTER")
             node = tree.this
         name, given = str(node.this).upper(), list(node.expressions)
@@ -145,7 +142,7 @@ class Calls:
                 this="FILTERED", expressions=[filter_.tree, argument.tree if argument else exp.Null()]
             )
             argument = Scalar(tree_, when(filter_.term, value))
-        column = None if argument is None else self._input(argument)
+        column = None if argument is None else self.column(argument)
         terms = []
         for function in found.kernels:
             made, dtype = kernel_of(function, column, None if argument is None else argument.term.type)
@@ -171,25 +168,35 @@ class Calls:
             raise SqlError.misplaced(
                 self._binder.place(tree), "an aggregate", f"the argument of {name}", "aggregate a subquery instead"
             )
-        return bound_tree(given[0], self._relation, self._binder.text)
+        return bound_tree(given[0], self.relation, self._binder.text)
 
     def _several(self, given: list[exp.Expr]) -> Scalar:
         """Several values as one, NULL where one of them is: COUNT(DISTINCT a, b)."""
-        scalars = [bound_tree(one, self._relation, self._binder.text) for one in given]
+        scalars = [bound_tree(one, self.relation, self._binder.text) for one in given]
         row = call("ROW", *(scalar.term for scalar in scalars))
         known = " AND ".join(f"{scalar.term.sql} IS NOT NULL" for scalar in scalars)
         return Scalar(exp.Tuple(expressions=given), Term(row.type, f"(CASE WHEN {known} THEN {row.sql} END)"))
 
-    def _input(self, scalar: Scalar) -> str:
+    def other(self, name: str, kernel: Any, dtype: Type) -> Term:
+        """What something else than an aggregate gives; `name` is its own."""
+        if name not in self.kernels:
+            self.kernels[name] = Called(unused(name, self._taken), kernel, dtype)
+            self._taken.append(self.kernels[name].name)
+        return Term(dtype, quoted(self.kernels[name].name))
+
+    def column(self, scalar: Scalar) -> str:
+        """The column that holds the values of an expression."""
         for name, known in self.inputs.items():
             if known == scalar:
                 return name
-        name = scalar.column or unused(f"value{len(self.inputs)}", [*self._relation.names, *self.inputs])
+        name = scalar.column or unused(f"value{len(self.inputs)}", [*self.relation.names, *self.inputs])
         self.inputs[name] = scalar
         return name
 
 
-class _Groups:
+class Groups:
+    """The groups of one set of keys."""
+
     def __init__(self, binder: QueryBinder, scope: Scope, keys: list[exp.Expr]) -> None:
         self._binder, self._relation = binder, scope.relation
         self._trees = keys
@@ -205,6 +212,7 @@ class _Groups:
                 )
 
     def made(self, items: Items, having: exp.Expr | None) -> tuple[Relation, Items, exp.Expr | None]:
+        """The groups as a relation, and what is shown of them and the condition on them over its columns."""
         window = self._window()
         shown = {} if window is None else {window.start, window.end, *([window.bound] if window.bound else [])}
         keys = [name for name in dict.fromkeys(self._names) if name not in shown]

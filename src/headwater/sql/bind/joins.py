@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headwater.data.functions.types import Type, compared_type
+from headwater.data.functions.terms import Term
+from headwater.data.functions.types import Type, compared_type, quoted
 from headwater.sql.bind import intervals, sources
-from headwater.sql.bind.scalars import all_of, bound_tree, check_condition, conjuncts, converted_to, is_proctime
+from headwater.sql.bind.scalars import all_of, bound_tree, check_condition, conjuncts, converted_to, is_proctime, when
 from headwater.sql.bind.scopes import Scope, Visible
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import (
     EVENT,
     PROCESSING,
+    Filter,
     IntervalJoin,
     Join,
     LookupJoin,
@@ -137,14 +139,47 @@ class Condition:
             )
         self.equal.append((self._key(one, dtype, "left", tree), self._key(other, dtype, "right", tree)))
 
-    def _key(self, scalar: Scalar, dtype: Type, side: str, tree: exp.Expr) -> str:
+    def take_in_one_sided(self, how: str) -> None:
+        """Let rows that a condition on their side alone forbids meet none: those that need not be shown are left out.
+
+        Of the others the key becomes NULL, which equals nothing.
+        """
+        rest, self.rest = self.rest, []
+        for tree in rest:
+            side = self._side(tree)
+            if not side or not self.equal:
+                self.rest.append(tree)
+                continue
+            own = tree if side == "left" else self._as_right(tree)
+            relation: Relation = getattr(self, side)
+            scalar = bound_tree(own, relation, self.binder.text)
+            check_condition(scalar, self.binder.place(tree), "ON")
+            shown = {"left": ("left", "full", "anti"), "right": ("right", "full")}[side]
+            if how not in shown:
+                setattr(self, side, Filter(relation, scalar))
+            else:
+                self._forbid(scalar, side)
+
+    def _forbid(self, allowed: Scalar, side: str) -> None:
+        at = 0 if side == "left" else 1
         relation: Relation = getattr(self, side)
+        column = self.equal[0][at]
+        term = when(allowed.term, Term(relation.by_name[column].type, quoted(column)))
+        tree = exp.Anonymous(this="WHEN", expressions=[allowed.tree, column_tree(column)])
+        name = self._grown(Scalar(tree, term), side)
+        pair = (name, self.equal[0][1]) if side == "left" else (self.equal[0][0], name)
+        self.equal = [pair, *self.equal[1:]]
+
+    def _key(self, scalar: Scalar, dtype: Type, side: str, tree: exp.Expr) -> str:
         if scalar.column is not None and _is_same_key(scalar.term.type, dtype):
             return scalar.column
-        made = converted_to(scalar, dtype, self.binder.place(tree), "what a join compares")
+        return self._grown(converted_to(scalar, dtype, self.binder.place(tree), "what a join compares"), side)
+
+    def _grown(self, made: Scalar, side: str) -> str:
+        """The name of a new column of a side."""
+        relation: Relation = getattr(self, side)
         name = unused("join_key", [*self.left.names, *self.right.names, *self.names])
-        grown = Project(relation, (*passed_on(relation, relation.names), (name, made)))
-        setattr(self, side, grown)
+        setattr(self, side, Project(relation, (*passed_on(relation, relation.names), (name, made))))
         if side == "right":
             self.names = (*self.names, unused(name, [*self.left.names, *self.names]))
         return name
@@ -152,6 +187,8 @@ class Condition:
 
 def regular(binder: QueryBinder, condition: Condition, how: str, tree: exp.Expr) -> Relation:
     """A join by its condition: in windows, in an interval of time, or of all rows."""
+    if how != "inner":
+        condition.take_in_one_sided(how)
     left, right = condition.left, condition.right
     windows = _windows(condition)
     if windows is not None:

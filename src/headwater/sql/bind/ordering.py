@@ -7,15 +7,37 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headwater.sql.bind.scalars import bound_tree
+from headwater.sql.bind.scopes import Scope
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import EVENT, Order, Project, Rank, Relation, SortByTime, only, passed_on, unused
 
 if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
 
+Items = list[tuple[str, exp.Expr]]
 
-def ordered(binder: QueryBinder, shown: Relation, tree: exp.Expr) -> Relation:
-    """What is shown, in order, and as many rows as LIMIT says."""
+
+def hidden(tree: exp.Expr, scope: Scope, items: Items) -> Items:
+    """Columns that a query is ordered by and that it does not show, each under the place of its key."""
+    order = tree.args.get("order")
+    shown = {name for name, _ in items}
+    found: Items = []
+    for at, key in enumerate(order.expressions if order is not None else ()):
+        of = key.this
+        is_shown = isinstance(of, exp.Literal) or (
+            isinstance(of, exp.Column) and len(of.parts) == 1 and of.name in shown
+        )
+        if not is_shown:
+            found.append((_place(at), scope.resolved(of)))
+    return found
+
+
+def _place(at: int) -> str:
+    return f"ordered by {at}"
+
+
+def ordered(binder: QueryBinder, shown: Relation, tree: exp.Expr, *, hidden: int = 0) -> Relation:
+    """What is shown, in order, and as many rows as LIMIT says. Its last columns may be there for the order alone."""
     order, limit = tree.args.get("order"), _number(binder, tree, "limit")
     offset = _number(binder, tree, "offset") or 0
     keys: list[exp.Expr] = list(order.expressions) if order is not None else []
@@ -23,10 +45,12 @@ def ordered(binder: QueryBinder, shown: Relation, tree: exp.Expr) -> Relation:
         raise SqlError.not_supported(binder.place(tree), "OFFSET without LIMIT", "add LIMIT")
     if limit is None and not keys:
         return shown
-    names = shown.names
+    names = shown.names[: len(shown.names) - hidden]
     relation, columns = shown, []
-    for key in keys:
-        relation, column = _column(binder, relation, key.this)
+    for at, key in enumerate(keys):
+        relation, column = (
+            (relation, _place(at)) if _place(at) in shown.by_name else _column(binder, relation, key.this)
+        )
         columns.append(Order(column, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
     if limit is None:
         first = columns[0]
@@ -36,7 +60,7 @@ def ordered(binder: QueryBinder, shown: Relation, tree: exp.Expr) -> Relation:
                 "ORDER BY anything but ascending event time without LIMIT",
                 "add LIMIT: rows that never end have no last one",
             )
-        return SortByTime(relation)
+        return only(SortByTime(relation), names)
     if limit == 0:
         raise SqlError.not_supported(binder.place(tree.args["limit"]), "LIMIT 0", "leave the query out")
     return only(Rank(relation, (), tuple(columns), offset + 1, offset + limit, None), names)

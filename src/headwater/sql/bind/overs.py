@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headwater.data.functions.terms import Term
+from headwater.data.functions.types import BIGINT
+from headwater.graph.nodes.over import Lag, Numbering
 from headwater.sql.bind.grouping import Calls
-from headwater.sql.bind.scalars import bound_tree, rewritten
+from headwater.sql.bind.scalars import bound_tree, converted_to, rewritten
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import (
     Numbered,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
 
 Items = list[tuple[str, exp.Expr]]
+_NUMBERINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 
 
 def with_overs(binder: QueryBinder, relation: Relation, items: Items, tree: exp.Select) -> tuple[Relation, Items]:
@@ -35,14 +38,14 @@ def with_overs(binder: QueryBinder, relation: Relation, items: Items, tree: exp.
     found = [node for _, item in items for node in item.find_all(exp.Window)]
     if not found:
         return relation, items
-    calls = [_Over(binder, relation, node, windows) for node in found]
+    calls = [_Over(binder, node, windows) for node in found]
     if any(call != calls[0] for call in calls[1:]):
         raise SqlError.not_supported(
             binder.place(found[1]),
             "different OVER windows in one SELECT",
             "compute them one after the other in subqueries",
         )
-    if calls[0].is_number:
+    if all(call.name == "ROW_NUMBER" for call in calls):
         return _numbered(binder, relation, items, calls)
     return _aggregated(binder, relation, items, calls)
 
@@ -86,7 +89,7 @@ def _aggregated(binder: QueryBinder, relation: Relation, items: Items, calls: li
         if not isinstance(node, exp.Window):
             return None
         name = unused(f"over{len(results)}", relation.names)
-        results[name] = made.result(node.this)
+        results[name] = _result(binder, made, node.this)
         return column_tree(name)
 
     items = [(name, rewritten(item, change)) for name, item in items]
@@ -97,6 +100,33 @@ def _aggregated(binder: QueryBinder, relation: Relation, items: Items, calls: li
         (name, Scalar(exp.Anonymous(this=term.sql, expressions=[]), term)) for name, term in results.items()
     )
     return Project(over, (*passed_on(over, relation.names), *finished)), items
+
+
+def _result(binder: QueryBinder, calls: Calls, tree: exp.Expr) -> Term:
+    """What a function gives: a place among rows, a value of a row before, or an aggregate."""
+    name = str(tree.this).upper() if isinstance(tree, exp.Anonymous) else ""
+    if name in _NUMBERINGS:
+        return calls.other(name.lower(), Numbering(name.lower()), BIGINT)
+    if name != "LAG":
+        return calls.result(tree)
+    given = list(tree.expressions)
+    if not 1 <= len(given) <= 3 or not all(_integer(one) is not None for one in given[1:2]):
+        raise SqlError.wrong_expression(
+            binder.place(tree), "LAG takes a value, a number of rows and a default", "write LAG(x) or LAG(x, 2, y)"
+        )
+    value = bound_tree(given[0], calls.relation, binder.text)
+    column = calls.column(value)
+    default = None
+    if len(given) == 3:
+        other = bound_tree(given[2], calls.relation, binder.text)
+        default = calls.column(converted_to(other, value.term.type, binder.place(given[2]), "the default of LAG"))
+    offset = _integer(given[1]) if len(given) > 1 else 1
+    assert offset is not None
+    return calls.other(f"lag_{column}_{offset}", Lag(column, offset, default), value.term.type)
+
+
+def _integer(tree: exp.Expr) -> int | None:
+    return int(tree.name) if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal() else None
 
 
 def _computed(binder: QueryBinder, relation: Relation, trees: list[exp.Expr], what: str) -> tuple[Relation, list[str]]:
@@ -119,7 +149,7 @@ def _computed(binder: QueryBinder, relation: Relation, trees: list[exp.Expr], wh
 class _Over:
     """One call with OVER: what it calls, and over which rows."""
 
-    def __init__(self, binder: QueryBinder, relation: Relation, tree: exp.Window, windows: dict[str, exp.Expr]) -> None:
+    def __init__(self, binder: QueryBinder, tree: exp.Window, windows: dict[str, exp.Expr]) -> None:
         self.tree, self._binder = tree, binder
         said: exp.Expr = tree
         if tree.args.get("alias") is not None:
@@ -133,20 +163,15 @@ class _Over:
         self._spec = said.args.get("spec")
         call = tree.this.this if isinstance(tree.this, exp.Filter) else tree.this
         self.name = str(call.this).upper() if isinstance(call, exp.Anonymous) else call.sql()
-        if self.name in ("RANK", "DENSE_RANK", "LEAD", "LAG", "NTILE", "PERCENT_RANK", "CUME_DIST", "FIRST", "LAST"):
-            raise SqlError.not_supported(binder.place(tree), f"{self.name} with OVER", "use ROW_NUMBER() for a Top-N")
-
-    @property
-    def is_number(self) -> bool:
-        return self.name == "ROW_NUMBER"
+        if self.name in ("LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST", "NTH_VALUE"):
+            raise SqlError.not_supported(
+                binder.place(tree), f"{self.name} with OVER", "it depends on rows that are still to come"
+            )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Over) and (self.partition, self.order, self._spec, self.is_number) == (
-            other.partition,
-            other.order,
-            other._spec,
-            other.is_number,
-        )
+        if not isinstance(other, _Over):
+            return NotImplemented
+        return (self.partition, self.order, self._spec) == (other.partition, other.order, other._spec)
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -91,13 +91,14 @@ class QueryBinder:
                 raise SqlError.misplaced(
                     self.place(tree.args["having"]), "HAVING", "a query without GROUP BY", "use WHERE"
                 )
-        relation, items = overs.with_overs(self, relation, items, tree)
+        hidden = [] if grouped is not None or tree.args.get("distinct") else ordering.hidden(tree, scope, items)
+        relation, items = overs.with_overs(self, relation, [*items, *hidden], tree)
         shown = self._projected(relation, items)
         if tree.args.get("distinct") is not None:
             if tree.args["distinct"].args.get("on") is not None:
                 raise SqlError.not_supported(self.place(tree), "DISTINCT ON", "use ROW_NUMBER() … = 1")
             shown = Distinct(shown)
-        return ordering.ordered(self, shown, tree)
+        return ordering.ordered(self, shown, tree, hidden=len(hidden))
 
     def _with_hints(self, tree: exp.Select) -> QueryBinder:
         hint = tree.args.get("hint")

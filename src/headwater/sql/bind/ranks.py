@@ -83,7 +83,7 @@ def _ranked(numbered: Numbered, first: int, last: int) -> Relation:
     if first == last == 1 and len(numbered.order) == 1:
         order = numbered.order[0]
         time = source.by_name[order.column].time
-        if time is not None and numbered.partition and (not source.updates or order.is_falling):
+        if time is not None and numbered.partition and not source.updates:
             found = Deduplicate(source, numbered.partition, order.column, time, order.is_falling, windowed)
             one = Scalar(exp.Literal.number(1), _one())
             return Project(found, (*passed_on(found, found.names), (numbered.number, one)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from sqlglot import exp
@@ -33,11 +34,22 @@ _CLOCK: Final = {
 """What the clock says: the processing time of the epoch, which is the same when it is computed again."""
 
 
+NULL_OF: Final = "NULL OF"
+"""A call that nobody can write: NULL of a type, which has a name."""
+
+
 class _SqlBinder(Binder):
-    """Knows the clock, too."""
+    """Knows the clock, too, and NULLs of a type."""
+
+    def __init__(self, types: Mapping[str, Type], nulls: Mapping[str, Type]) -> None:
+        super().__init__(types, "sql")
+        self._nulls = nulls
 
     def _anonymous(self, tree: exp.Expr) -> Term:
         name = str(tree.this).upper()
+        if name == NULL_OF:
+            dtype = self._nulls[tree.expressions[0].name]
+            return Term(dtype, f"CAST(NULL AS {dtype.duckdb})")
         if name in _CLOCK and not tree.expressions:
             return _CLOCK[name]
         return super()._anonymous(tree)
@@ -58,15 +70,17 @@ def bound(tree: exp.Expr, scope: Scope) -> Scalar:
     return bound_tree(scope.resolved(tree), scope.relation, scope.text)
 
 
-def bound_tree(tree: exp.Expr, relation: Relation, text: str) -> Scalar:
-    """An expression whose columns are named as the relation names them."""
+def bound_tree(
+    tree: exp.Expr, relation: Relation, text: str, nulls: Mapping[str, Type] = MappingProxyType({})
+) -> Scalar:
+    """An expression whose columns are named as the relation names them; `nulls` are types of NULLs in it, by name."""
     if relation.updates and uses_clock(tree):
         raise SqlError.not_supported(
             Place.of(text, tree),
             f"what the clock says over rows that {relation.updater.label} changes",
             "a row that is taken back must be the one that was given: compute it before",
         )
-    binder = _SqlBinder({field.name: field.type for field in relation.fields}, "sql")
+    binder = _SqlBinder({field.name: field.type for field in relation.fields}, nulls)
     try:
         return Scalar(tree, binder.bind(tree, tree.sql()[:200]))
     except (ExpressionError, SchemaError) as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from sqlglot import exp
 
-from headwater.aggregates import Aggregate as Kernel
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import TIMESTAMP_3, Type, quoted
 
@@ -164,10 +164,11 @@ class OfSameColumns(Relation):
 
 @dataclass(frozen=True)
 class Called:
-    """One aggregate that is computed: the name of its column, and the kernel over columns of the input."""
+    """One function that is computed over rows: the name of its column, and what computes it of columns of the input."""
 
     name: str
-    kernel: Kernel
+    kernel: Any
+    """An `Aggregate`; with OVER also a `Numbering` or a `Lag`."""
     type: Type
 
 

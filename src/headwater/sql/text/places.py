@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sqlglot import exp
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _WIDEST = 100
 """Characters of a line that are shown."""
