@@ -33,7 +33,10 @@ PLAIN: dict[str, st.SearchStrategy[Any]] = {
     "string": TEXT,
     "binary": st.binary(max_size=8),
     "date": st.dates(),
-    "timestamp": st.datetimes(timezones=st.sampled_from([dt.UTC, dt.timezone(dt.timedelta(hours=5, minutes=30))])),
+    "timestamp": st.datetimes(
+        min_value=dt.datetime(1, 1, 2),  # noqa: DTZ001  so that UTC has a day for it
+        timezones=st.sampled_from([dt.UTC, dt.timezone(dt.timedelta(hours=5, minutes=30))]),
+    ),
     "timestamp_ntz": MOMENTS,
     "interval": st.timedeltas(dt.timedelta(-(10**6)), dt.timedelta(10**6)),
 }

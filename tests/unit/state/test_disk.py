@@ -20,6 +20,7 @@ from tests.parts.examples import examples
 
 import headwater as hw
 from headwater.clock.timers import TimerQueue
+from headwater.data.rows import converter
 from headwater.functions import EVENT
 from headwater.state.backend import StateBackend
 from headwater.state.changelog import pack
@@ -106,7 +107,9 @@ def on_disk(folder: Path, *, held_bytes: int, held_timers: int) -> Iterator[Disk
         backend.close()
 
 
-KEYS = st.sampled_from([(1, "x"), (1, None), (None, "y"), None, (-5, ""), (2, "x\0")])
+KEYS = st.sampled_from(
+    [key and converter(KEY)(key) for key in [(1, "x"), (1, None), (None, "y"), None, (-5, ""), (2, "x\0")]]
+)
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=5)
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf")])
 INTS = st.lists(st.none() | st.integers(-3, 3), max_size=2)
