@@ -34,3 +34,4 @@ StringType = Literal["string"]
 BooleanType = Literal["boolean"]
 TimestampType = Literal["timestamp", "timestamp_ltz", "timestamp_ntz"]
 """DDL types by what their values are in Python: state of these types is typed."""
+Explained = Literal["plan", "state", "changelog"]

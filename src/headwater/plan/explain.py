@@ -62,3 +62,20 @@ def _words(plan: JobPlan, node: Node) -> Iterator[str]:
         yield "state in memory" if chosen.state == IN_MEMORY else f"state on {chosen.state}"
     if chosen.published is not None:
         yield f"published {chosen.published}"
+
+
+def explain_changes(plan: JobPlan) -> str:
+    """For each step what its rows do to the table that they describe."""
+    lines = [f"job {plan.graph.name}"]
+    lines += [
+        f"{plan.graph.uid(node)}: {node.changelog.describe()}{_why(plan, node)}"
+        for node in plan.graph
+        if not node.is_sink
+    ]
+    return "\n".join(lines)
+
+
+def _why(plan: JobPlan, node: Node) -> str:
+    """Where changes begin."""
+    before = [plan.graph.carried(edge).is_append_only for edge in node.inputs]
+    return ", changes begin here" if not node.changelog.is_append_only and all(before) else ""

@@ -27,6 +27,7 @@ from headwater.job.progress.follow import shown
 from headwater.job.signals import Foreground
 from headwater.local.engine import LocalEngine
 from headwater.plan.explain import explain
+from headwater.plan.explain_state import explain_state
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.savepoints.files import Savepoint
@@ -41,14 +42,14 @@ from headwater.streams.growth import StateGrowthWarning, warn_of_growth
 from headwater.streams.guarantees import after_failure, warn_of_guarantees
 from headwater.streams.logs import check_log_level, show_log
 from headwater.streams.runs import check_available_now, check_gives_results
-from headwater.streams.settings import check_engine, check_modes, check_name, check_sizes, unaligned_ms
+from headwater.streams.settings import check_engine, check_explained, check_modes, check_name, check_sizes, unaligned_ms
 from headwater.streams.showing import first_rows, table_text
 from headwater.streams.sql_door import SqlDoor
 from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_state_backend
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
-from headwater.words import Checkpointing, EngineName, LogLevel, StateBackendName
+from headwater.words import Checkpointing, EngineName, Explained, LogLevel, StateBackendName
 
 Seen = TypeVar("Seen")
 _ENGINES: tuple[str, ...] = get_args(EngineName)
@@ -170,9 +171,9 @@ class Environment(SqlDoor):
         self.graph.validate()
         return describe(self.graph)
 
-    def explain(self) -> str:
-        """The levels the graph runs in, as text."""
-        return explain(self.plan())
+    def explain(self, of: Explained = "plan") -> str:
+        """The levels the graph runs in, as text; or of "state" what steps keep, per what, until when and how to bound it."""
+        return explain_state(self.plan()) if check_explained(of) == "state" else explain(self.plan())
 
     def guarantees(self) -> list[PathGuarantee]:
         """For each source and each sink that its rows reach: how often they take effect there, and why."""

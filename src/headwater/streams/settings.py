@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.restart import RestartStrategy
 from headwater.state.keys import MAX_KEY_GROUPS
+from headwater.words import Explained
 
 _ENGINES = ("spark", "local")
 _MODES = ("exactly_once", "at_least_once")
@@ -68,3 +71,12 @@ def unaligned_ms(interval_ms: int, *, unaligned: bool | Duration) -> int | None:
         way_out = "give a time, as unaligned='500 ms', or a longer checkpoint_interval"
         raise GraphError.bad_argument("environment", "needs time for unaligned epochs", f"{target_ms} ms", way_out)
     return target_ms
+
+
+def check_explained(of: Any) -> Explained:
+    """What is explained is one of the things that can be."""
+    if of not in get_args(Explained):
+        known = " or ".join(map(repr, get_args(Explained)))
+        raise GraphError.bad_argument("explain", f"explains {known}", of, "choose one of them")
+    found: Explained = of
+    return found

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwater.connectors.memory import MemorySink
 from headwater.errors import HeadwaterError
 from headwater.graph.flow import Flow
+from headwater.graph.nodes import SinkNode
+from headwater.plan.explain import explain, explain_changes
+from headwater.plan.explain_state import explain_state
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Relation
+from headwater.streams.settings import check_explained
 from headwater.streams.stream import Step
+from headwater.words import Explained
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
@@ -37,6 +43,26 @@ class Table:
             return self._env._collect(flow, graph)
         except HeadwaterError as error:  # it tells all in its text
             raise error.with_traceback(None) from error.__cause__
+
+    def explain(self, of: Explained = "plan") -> str:
+        """How the query runs: its steps; the state that they keep, until when; or what their changes are.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.create_view("clicks", env.from_rows([("s1",)], "session string"))
+        >>> print(env.sql("SELECT session, COUNT(*) AS n FROM clicks GROUP BY session").explain("state"))
+        job doc
+        query.aggregate: running, in memory
+          keeps one count, about 32 bytes each
+            per   session
+            until never
+            way out: group by a window, whose state goes with it
+        grows for ever: query.aggregate
+        """
+        graph = self._env.graph.copy()
+        flow = self._env._sql.built_in(graph, self._relation)
+        end = graph.add(SinkNode.of(flow, sink=MemorySink(), name="collect"))
+        plan = self._env._plan(graph.upstream_of(end.origin))
+        return {"plan": explain, "state": explain_state, "changelog": explain_changes}[check_explained(of)](plan)
 
     def to_stream(self) -> Step:
         """The rows as a stream, of a table whose rows are only added."""

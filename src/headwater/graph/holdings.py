@@ -1,0 +1,276 @@
+"""What each step keeps, per what, until when, and how that can be bounded: told before a job starts.
+
+One row of the table for each kind of step that keeps something. `explain_state` shows it, and so does SQL's EXPLAIN STATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headwater.data.schema import Schema
+from headwater.functions import EVENT
+from headwater.graph.edges import Key
+from headwater.graph.nodes import Node
+
+NEVER: Final = "never"
+
+
+@dataclass(frozen=True)
+class Holding:
+    """One thing that a step keeps."""
+
+    what: str
+    per: str
+    until: str
+    """When it is removed; `NEVER` for what grows as long as the job runs."""
+    entry_bytes: int = 0
+    """What one takes, as far as types tell; texts and lists are counted with 16 bytes."""
+    ways_out: tuple[str, ...] = ()
+    """How it can be bounded, where it is not."""
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.until != NEVER
+
+
+def holdings(node: Node) -> tuple[Holding, ...]:
+    """What a step keeps; nothing, of one without state."""
+    return HOLDINGS[node.operation](node) if node.is_stateful else ()
+
+
+def bytes_of(dtype: pa.DataType) -> int:
+    """What a value of a type takes, about."""
+    if pa.types.is_struct(dtype):
+        return sum(bytes_of(field.type) for field in dtype)
+    try:
+        return max(1, int(dtype.bit_width) // 8)
+    except ValueError:  # of no fixed width
+        return 16
+
+
+def _row_bytes(rows: Schema) -> int:
+    return sum(bytes_of(field.type) for field in rows.arrow)
+
+
+def _per(key: Key) -> str:
+    return "all rows" if key.is_nothing else key.describe()
+
+
+def _for(ttl_ms: int | None, *ways: str) -> dict[str, Any]:
+    if ttl_ms is None:
+        return {"until": NEVER, "ways_out": ways}
+    return {"until": f"{_duration(ttl_ms)} after it came"}
+
+
+def _duration(milliseconds: int) -> str:
+    for name, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size} {name}"
+    return f"{milliseconds} ms"
+
+
+_WINDOW = "group by a window, whose state goes with it"
+
+
+def _running(node: Any) -> tuple[Holding, ...]:
+    functions = [_function(aggregate, takes_back=node.takes_back) for aggregate in node.aggregates.values()]
+    size = bytes_of(node.key.type) + 16 * max(1, len(functions))
+    what = ", ".join(dict.fromkeys(functions)) or "that the key was there"
+    return (Holding(what, _per(node.key), NEVER, size, (_WINDOW,)),)
+
+
+def _function(aggregate: Any, *, takes_back: bool) -> str:
+    column = aggregate.column
+    if aggregate.function in ("count_distinct", "collect_set"):
+        return f"each different value of {column}"
+    if aggregate.function == "collect_list":
+        return f"every value of {column}"
+    if takes_back and aggregate.facts.takes_back == "by counted values":
+        return f"each different value of {column} with its count"
+    return f"one {aggregate.function}" + ("" if column is None else f" of {column}")
+
+
+def _window(node: Any) -> tuple[Holding, ...]:
+    per = f"{_per(node.key)} and window ({node.assigner.describe()})"
+    if node.aggregates and node.process is None:
+        functions = [_function(aggregate, takes_back=node.takes_back) for aggregate in node.aggregates.values()]
+        what, size = ", ".join(dict.fromkeys(functions)), 16 * len(functions) + bytes_of(node.key.type)
+    elif node.folded is not None:
+        what, size = "one accumulator", bytes_of(node.accumulator) if node.accumulator is not None else 64
+    else:
+        what, size = "every row", _row_bytes(node.input_schema)
+    return (Holding(what, per, _window_end(node), size),)
+
+
+def _window_end(node: Any) -> str:
+    if not node.assigner.is_bounded:
+        return "its trigger purges it"
+    clock = "the watermark" if node.assigner.domain == EVENT else "the clock"
+    late = f" and {_duration(node.lateness_ms)} more" if node.lateness_ms else ""
+    return f"{clock} passes the end of the window{late}"
+
+
+def _interval_join(node: Any) -> tuple[Holding, ...]:
+    clock = "the watermark" if node.time == EVENT else "the clock"
+    return (
+        Holding(
+            "left rows",
+            _per(node.key),
+            f"{clock} passes their time by {_duration(max(0, node.upper_ms))}",
+            _row_bytes(node.left_schema),
+        ),
+        Holding(
+            "right rows",
+            _per(node.right_key),
+            f"{clock} passes their time by {_duration(max(0, -node.lower_ms))}",
+            _row_bytes(node.right_schema),
+        ),
+    )
+
+
+_JOIN_WAYS = (
+    "bound the time between both rows in the condition (an interval join)",
+    "join in windows",
+    "join with FOR SYSTEM_TIME AS OF, if one side is versions of a key",
+    "a ttl: STATE_TTL in SQL, ttl= in Python",
+)
+
+
+def _regular_join(node: Any) -> tuple[Holding, ...]:
+    until = _for(node.ttl_ms, *_JOIN_WAYS)
+    return (
+        Holding("all left rows", _per(node.key), entry_bytes=_row_bytes(node.left_schema), **until),
+        Holding("all right rows", _per(node.right_key), entry_bytes=_row_bytes(node.right_schema), **until),
+    )
+
+
+def _temporal_join(node: Any) -> tuple[Holding, ...]:
+    return (
+        Holding("left rows", _per(node.key), "the watermark passes their time", _row_bytes(node.left_schema)),
+        Holding(
+            "the last version, and those since the watermark",
+            _per(node.right_key),
+            NEVER,
+            _row_bytes(node.right_schema),
+            ("delete keys that are not needed any more in the versioned table",),
+        ),
+    )
+
+
+def _window_join(node: Any) -> tuple[Holding, ...]:
+    until = _window_end_of_join(node)
+    per = f"and window ({node.assigner.describe()})"
+    return (
+        Holding("left rows", f"{_per(node.key)} {per}", until, _row_bytes(node.left_schema)),
+        Holding("right rows", f"{_per(node.right_key)} {per}", until, _row_bytes(node.right_schema)),
+    )
+
+
+def _window_end_of_join(node: Any) -> str:
+    late = f" and {_duration(node.lateness_ms)} more" if node.lateness_ms else ""
+    return f"the watermark passes the end of the window{late}"
+
+
+def _deduplicate(node: Any) -> tuple[Holding, ...]:
+    ways = ("a ttl: deduplicate(by, ttl=)", "deduplicate in windows")
+    return (
+        Holding(
+            "that the key was seen", _per(node.key), entry_bytes=bytes_of(node.key.type) + 8, **_for(node.ttl_ms, *ways)
+        ),
+    )
+
+
+def _keep(node: Any) -> tuple[Holding, ...]:
+    which = "first" if node.operation == "keep_first" else "last"
+    return (Holding(f"the {which} row", _per(node.key), NEVER, _row_bytes(node.schema), ("deduplicate in windows",)),)
+
+
+def _top_n(node: Any) -> tuple[Holding, ...]:
+    what = "all rows" if node.takes_back else "the first rows of the order"
+    ways = (
+        "rank in windows",
+        *(("rank rows that are only added, of which the first are enough",) if node.takes_back else ()),
+    )
+    return (Holding(what, _per(node.key), NEVER, _row_bytes(node.rows), ways),)
+
+
+def _window_top_n(node: Any) -> tuple[Holding, ...]:
+    return (Holding("the first rows of the order", _per(node.key), "the watermark passes the end of the window", 0),)
+
+
+def _over(node: Any) -> tuple[Holding, ...]:
+    clock = "the watermark" if node.time == EVENT else "the clock"
+    found = []
+    if node.time == EVENT:
+        found.append(Holding("rows", _per(node.key), "the watermark passes their time", _row_bytes(node.rows)))
+    preceding = node.frame.preceding
+    if preceding is None:
+        ways = ("bound the frame: ROWS or RANGE BETWEEN … PRECEDING",)
+        found.append(
+            Holding("one accumulator for each function", _per(node.key), NEVER, 16 * len(node.functions), ways)
+        )
+    elif node.frame.kind == "rows":
+        found.append(
+            Holding(
+                f"the last {preceding} rows",
+                _per(node.key),
+                NEVER,
+                _row_bytes(node.rows),
+                ("bound the frame by RANGE",),
+            )
+        )
+    else:
+        until = f"{clock} passes their time by {_duration(preceding)}"
+        found.append(Holding("rows of the frame", _per(node.key), until, _row_bytes(node.rows)))
+    return tuple(found)
+
+
+def _normalize(node: Any) -> tuple[Holding, ...]:
+    ways = ("write to what takes upserts by this key", "delete keys that are not needed any more")
+    return (Holding("the row that is there", _per(node.key), NEVER, _row_bytes(node.schema), ways),)
+
+
+def _reduce(node: Any) -> tuple[Holding, ...]:
+    return (Holding("one row", _per(node.key), NEVER, _row_bytes(node.schema), (_WINDOW,)),)
+
+
+def _process(node: Any) -> tuple[Holding, ...]:
+    key = getattr(node, "key", None)
+    per = "subtask" if key is None else _per(key)
+    states = [*getattr(node, "states", ()), *getattr(node, "broadcast_states", ())]
+    return tuple(
+        Holding(
+            f"{state.name} ({state.kind})",
+            per,
+            "your function removes it",
+            sum(bytes_of(dtype) for _, dtype in state.columns()),
+        )
+        for state in states
+    )
+
+
+HOLDINGS: Final[Mapping[str, Callable[[Any], tuple[Holding, ...]]]] = {
+    "broadcast_process": _process,
+    "co_process": _process,
+    "deduplicate": _deduplicate,
+    "interval_join": _interval_join,
+    "keep_first": _keep,
+    "keep_last": _keep,
+    "keyed_process": _process,
+    "normalize": _normalize,
+    "over_aggregate": _over,
+    "reduce": _reduce,
+    "regular_join": _regular_join,
+    "running": _running,
+    "stateful_process": _process,
+    "temporal_join": _temporal_join,
+    "top_n": _top_n,
+    "window": _window,
+    "window_join": _window_join,
+    "window_top_n": _window_top_n,
+}
+"""By operation; a house test sees to it that none is missing."""
