@@ -60,6 +60,7 @@ PUBLIC = [
     "Schema",
     "SchemaError",
     "SourceError",
+    "SqlError",
     "StateError",
     "StateGrowthWarning",
     "StateView",
