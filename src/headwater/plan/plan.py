@@ -14,6 +14,7 @@ from headwater.graph.nodes import Node, SinkNode, SourceNode
 from headwater.plan.choices import IN_MEMORY, Chosen
 from headwater.plan.rules.changelogs import fit_changelogs
 from headwater.plan.rules.combiner import choose_combiners
+from headwater.plan.rules.computations import merge_computations
 from headwater.plan.rules.fusion import fuse_steps
 from headwater.plan.rules.levels import assign_levels
 from headwater.plan.rules.publication import choose_publication
@@ -104,6 +105,7 @@ Rule = Callable[[JobPlan], None]
 RULES: tuple[Rule, ...] = (
     validate_graph,
     fit_changelogs,  # before anything is chosen for a node by its id, since it may put in more nodes
+    merge_computations,  # as the one before
     assign_levels,
     fuse_steps,
     choose_ways,

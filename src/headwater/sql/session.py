@@ -9,6 +9,7 @@ from headwater.sql.build import columns, groups, joins, overs, ranks  # noqa: F4
 from headwater.sql.build.builder import Builder
 from headwater.sql.catalog import Catalog
 from headwater.sql.relations import Relation
+from headwater.sql.rules import ruled
 from headwater.sql.text.reading import read_query
 
 
@@ -28,8 +29,8 @@ class Session:
 
     def build(self, relation: Relation, prefix: str) -> Flow:
         """Steps of the graph, which stay."""
-        return self._builder.build(relation, prefix)
+        return self._builder.build(ruled(relation), prefix)
 
     def built_in(self, graph: Graph, relation: Relation, prefix: str = "query") -> Flow:
         """Steps of a copy of the graph, to try something in."""
-        return self._builder.over(graph).build(relation, prefix)
+        return self._builder.over(graph).build(ruled(relation), prefix)

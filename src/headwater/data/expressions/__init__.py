@@ -7,13 +7,13 @@ first use, as most workers need neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from headwater.data.expressions.running import run
-from headwater.data.functions.terms import Term
+from headwater.data.expressions.stages import Stage
 from headwater.data.schema import Schema
 
-__all__ = ["compile_select", "compile_where", "computed", "run"]
+__all__ = ["Stage", "compile_select", "compile_where", "computed", "run"]
 
 
 def compile_select(expressions: Sequence[str], schema: Schema, step: str) -> tuple[str, Schema]:
@@ -30,8 +30,8 @@ def compile_where(text: str, schema: Schema, step: str) -> str:
     return where(text, schema, step)
 
 
-def computed(columns: Mapping[str, Term], condition: Term | None = None) -> tuple[str, Schema]:
-    """The DuckDB query for terms by name, over the rows for which a condition is true, and the schema of its result."""
+def computed(stages: Sequence[Stage]) -> tuple[str, Schema]:
+    """The DuckDB query for stages, each over what the one before it gives, and the schema of its result."""
     from headwater.data.expressions import compiling
 
-    return compiling.computed(columns, condition)
+    return compiling.computed(stages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
@@ -10,7 +10,8 @@ from sqlglot import exp
 from headwater.data.expressions.binding import Binder
 from headwater.data.expressions.dialect import parse
 from headwater.data.expressions.errors import ExpressionError
-from headwater.data.expressions.running import PLACE
+from headwater.data.expressions.running import NOW, PLACE
+from headwater.data.expressions.stages import Stage
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import quoted
 from headwater.data.schema import Schema
@@ -46,20 +47,41 @@ def where(text: str, schema: Schema, step: str) -> str:
     return _query([f"{_kept(field)} AS {quoted(field.name)}" for field in schema.arrow], f" WHERE {condition.sql}")
 
 
-def computed(columns: Mapping[str, Term], condition: Term | None = None) -> tuple[str, Schema]:
-    """The query for terms by name, over the rows for which a condition is true, and the schema of its result."""
+def computed(stages: Sequence[Stage]) -> tuple[str, Schema]:
+    """The query for stages, each over what the one before it gives, and the schema of what the last one gives."""
+    source = "batch"
+    for stage in stages[:-1]:
+        texts = [f"{_typed(term)} AS {quoted(name)}" for name, term in stage.columns]
+        hidden = [PLACE, NOW] if any(reads_clock(other) for other in stages) else [PLACE]
+        inner = ", ".join([*texts, *map(quoted, hidden)])
+        source = f"(SELECT {inner} FROM {source}{_where(stage)}) AS batch"  # noqa: S608  as _query
     texts, fields = [], []
-    for name, term in columns.items():
+    for name, term in stages[-1].columns:
         dtype = term.type.arrow or (pa.duration("us") if term.type.kind == "interval day" else None)
         assert dtype is not None, term
         sql = f"epoch_us({term.sql})" if pa.types.is_duration(dtype) else term.sql
         texts.append(f"{sql} AS {quoted(name)}")
         fields.append(pa.field(name, dtype))
-    return _query(texts, "" if condition is None else f" WHERE {condition.sql}"), Schema(pa.schema(fields))
+    return _query(texts, _where(stages[-1]), source), Schema(pa.schema(fields))
 
 
-def _query(columns: Sequence[str], condition: str) -> str:
-    return f"SELECT {', '.join([*columns, quoted(PLACE)])} FROM batch{condition}"  # noqa: S608  names are quoted, and all else is of the table
+def reads_clock(stage: Stage) -> bool:
+    """Whether something of a stage depends on processing time."""
+    terms = [term for _, term in stage.columns] + ([] if stage.condition is None else [stage.condition])
+    return any(quoted(NOW) in term.sql for term in terms)
+
+
+def _where(stage: Stage) -> str:
+    return "" if stage.condition is None else f" WHERE {stage.condition.sql}"
+
+
+def _typed(term: Term) -> str:
+    """As what it would be between two steps; a column is that already."""
+    return term.sql if term.sql.startswith('"') else f"CAST({term.sql} AS {term.type.duckdb})"
+
+
+def _query(columns: Sequence[str], condition: str, source: str = "batch") -> str:
+    return f"SELECT {', '.join([*columns, quoted(PLACE)])} FROM {source}{condition}"  # noqa: S608  names are quoted, and all else is of the table
 
 
 def _columns(text: str, schema: Schema, binder: Binder, step: str) -> Iterator[_Column]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from headwater.data.expressions import compile_select, compile_where, computed
+from headwater.data.expressions import Stage, compile_select, compile_where, computed
 from headwater.data.expressions.running import NOW
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import quoted as quoted_name
@@ -93,6 +93,8 @@ class ComputeNode(Node):
 
     operation: ClassVar[str] = "compute"
 
+    stages: tuple[Stage, ...]
+    """What is computed, one after the other."""
     query: str | None
     """Of DuckDB; None where columns are only chosen and renamed."""
     picked: tuple[str, ...]
@@ -100,7 +102,6 @@ class ComputeNode(Node):
     timestamp: str | None
     """The column that says the event time of rows from here on."""
     words: str
-    is_filter: bool
     reads_clock: bool
     """Whether something of it depends on processing time."""
 
@@ -119,7 +120,8 @@ class ComputeNode(Node):
         sources = {quoted_name(column): column for column in flow.schema.names}
         chosen = {column: sources[term.sql] for column, term in columns.items() if term.sql in sources}
         is_plain = condition is None and len(chosen) == len(columns)
-        query, schema = computed(columns, condition)
+        stages = (Stage(tuple(columns.items()), condition),)
+        query, schema = computed(stages)
         changelog = flow.changelog
         renamed = {old: new for new, old in reversed(chosen.items())}
         if condition is None and all(column in renamed for column in changelog.key):
@@ -131,12 +133,28 @@ class ComputeNode(Node):
             inputs=flow.edges,
             schema=schema,
             changelog=changelog,
+            stages=stages,
             query=None if is_plain else query,
             picked=tuple(chosen.values()) if is_plain else (),
             timestamp=timestamp,
             words=words,
-            is_filter=condition is not None,
             reads_clock=quoted_name(NOW) in query,
+        )
+
+    def behind(self, before: ComputeNode) -> Self:
+        """This step and the one before it as one."""
+        stages = (*before.stages, *self.stages)
+        query, _ = computed(stages)
+        is_plain = before.query is None and self.query is None
+        names = dict(zip(before.schema.names, before.picked, strict=True)) if is_plain else {}
+        return dataclasses.replace(
+            self,
+            inputs=before.inputs,
+            stages=stages,
+            query=None if is_plain else query,
+            picked=tuple(names[name] for name in self.picked) if is_plain else (),
+            words="; ".join(words for words in (before.words, self.words) if words),
+            reads_clock=before.reads_clock or self.reads_clock,
         )
 
     def takes(self, side: int) -> Modes:

@@ -22,6 +22,7 @@ from headwater.sql.relations import (
     Scalar,
     Window,
     column_tree,
+    of_term,
     passed,
     passed_on,
     unused,
@@ -238,10 +239,7 @@ class Groups:
         relation = self._aggregated(keys, calls, window)
         if results:
             kept = [*keys, *(name for name in relation.names if name in shown)]
-            finished = tuple(
-                (name, Scalar(exp.Anonymous(this="RESULT", expressions=[]), term)) for name, term in results.items()
-            )
-            finished = tuple((name, _plain(relation, scalar)) for name, scalar in finished)
+            finished = tuple((name, of_term(relation, term)) for name, term in results.items())
             relation = Project(relation, (*passed_on(relation, kept), *finished))
         return relation, items, having
 
@@ -278,11 +276,3 @@ class Groups:
         if place is not None:
             tree.this.meta.update({"start": place.start, "end": place.end})
         return tree
-
-
-def _plain(relation: Relation, scalar: Scalar) -> Scalar:
-    """A result that is a column as it is, as one."""
-    for name in relation.names:
-        if scalar.term.sql == quoted(name) and scalar.term.type == relation.by_name[name].type:
-            return passed(relation, name)
-    return Scalar(exp.Anonymous(this=scalar.term.sql, expressions=[]), scalar.term)

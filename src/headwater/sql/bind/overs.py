@@ -21,6 +21,7 @@ from headwater.sql.relations import (
     Scalar,
     Values,
     column_tree,
+    of_term,
     passed_on,
     unused,
 )
@@ -96,9 +97,7 @@ def _aggregated(binder: QueryBinder, relation: Relation, items: Items, calls: li
     extra = tuple((name, scalar) for name, scalar in made.inputs.items() if scalar.column is None)
     source = Project(relation, (*passed_on(relation, relation.names), *extra)) if extra else relation
     over = Over(source, tuple(partition), time, known.time, frame, preceding, tuple(made.kernels.values()))
-    finished = tuple(
-        (name, Scalar(exp.Anonymous(this=term.sql, expressions=[]), term)) for name, term in results.items()
-    )
+    finished = tuple((name, of_term(over, term)) for name, term in results.items())
     return Project(over, (*passed_on(over, relation.names), *finished)), items
 
 

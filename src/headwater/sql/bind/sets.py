@@ -19,6 +19,7 @@ from headwater.sql.relations import (
     Relation,
     Scalar,
     Union,
+    of_term,
     only,
     passed_on,
     unused,
@@ -66,8 +67,7 @@ def _compared(parts: list[Relation], *, keeps_both: bool) -> Relation:
     counted = Aggregate(both, tuple(names), calls)
     left, right = (f'"count_{side}"' for side in sides)
     text = f"({left} > 0 AND {right} {'> 0' if keeps_both else '= 0'})"
-    condition = Scalar(exp.Anonymous(this=text, expressions=[]), Term(BOOLEAN, text))
-    return only(Filter(counted, condition), names)
+    return only(Filter(counted, of_term(counted, Term(BOOLEAN, text))), names)
 
 
 def _mark(side: str, *, is_there: bool) -> Scalar:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from headwater.connectors.memory import RowsSource
-from headwater.data.expressions import computed, run
+from headwater.data.expressions import Stage, computed, run
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BOOLEAN, INT, Type, quoted, text_of
 from headwater.data.schema import Schema
@@ -51,7 +51,7 @@ def _values(builder: Builder, relation: Values) -> Flow:
     tables = []
     for row in relation.rows:
         terms = dict(zip(relation.names, row, strict=True)) or {_NOTHING: Term(BOOLEAN, "true")}
-        query, schema = computed(terms)
+        query, schema = computed([Stage(tuple(terms.items()))])
         tables.append(run(query, one, schema.arrow)[0])
     table = pa.concat_tables(tables)
     node = SourceNode.of(source=RowsSource([table], Schema(table.schema)), schema=table.schema, name="values")

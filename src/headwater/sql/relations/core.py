@@ -191,6 +191,14 @@ def window_fields(window: Window, time: Field) -> tuple[Field, Field, Field]:
     )
 
 
+def of_term(relation: Relation, term: Term) -> Scalar:
+    """A term over columns of a relation as an expression; a column as it is, as one."""
+    used = [name for name in relation.names if quoted(name) in term.sql]
+    if len(used) == 1 and term == Term(relation.by_name[used[0]].type, quoted(used[0])):
+        return Scalar(column_tree(used[0]), term)
+    return Scalar(exp.Anonymous(this=term.sql, expressions=[column_tree(name) for name in used]), term)
+
+
 def passed_on(relation: Relation, names: Iterable[str]) -> tuple[tuple[str, Scalar], ...]:
     """Items of a projection that are columns as they are."""
     return tuple((name, passed(relation, name)) for name in names)

@@ -1,0 +1,17 @@
+"""Rules that change relations before they are built, one a file, in the order of RULES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headwater.sql.relations import Relation
+from headwater.sql.rules.pruning import prune_columns
+
+RULES: tuple[Callable[[Relation], Relation], ...] = (prune_columns,)
+
+
+def ruled(relation: Relation) -> Relation:
+    """A relation after all rules."""
+    for rule in RULES:
+        relation = rule(relation)
+    return relation
