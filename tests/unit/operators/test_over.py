@@ -131,7 +131,7 @@ EPOCHS = st.lists(
 FRAMES = st.builds(Frame, st.sampled_from(["rows", "range"]), st.none() | st.integers(0, 5))
 
 
-@examples(150)
+@examples(80)
 @given(EPOCHS, FRAMES, st.sampled_from([[], ["k"]]), st.sampled_from(["memory", "disk"]))
 def test_results_are_those_of_a_plain_recomputation(
     epochs: list[tuple[list[Any], int]], frame: Frame, partition_by: list[str], backend: StateBackendName
