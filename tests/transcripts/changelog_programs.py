@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.transcripts.window_programs import in_ms
 
 import headwater as hw
-from headwater.graph.nodes import RunningNode
+from headwater.graph.nodes import KeepLastNode, RunningNode, TopNNode
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
 
@@ -53,7 +53,19 @@ def groups_that_go(rows: Stream) -> dict[str, Stream]:
     }
 
 
+def idle_keys(rows: Stream) -> dict[str, Stream]:
+    """Steps that forget keys and rows in processing time."""
+    totals, ttl = {"n": hw.count(), "total": hw.sum("v")}, "10 ms"
+    keyed = rows.key_by("k")._flow
+    return {
+        "main": rows._add(RunningNode.of(keyed, aggregates=totals, updates=True, ttl=ttl)),
+        "last": rows._add(KeepLastNode.of(rows._flow, by="k", ttl=ttl)),
+        "top": rows._add(TopNNode.of(keyed, n=1, by="v", ttl=ttl)),
+    }
+
+
 PROGRAMS: dict[str, Program] = {
+    "idle_keys": idle_keys,
     "changelog_groups": groups,
     "changelog_groups_that_go": groups_that_go,
     "changelog_upserts": upserts,

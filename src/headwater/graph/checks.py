@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Any
 from headwater.data.schema import Schema
 from headwater.data.types import is_time_type
 from headwater.descriptors import StateDeclaration
+from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 
 if TYPE_CHECKING:
     from headwater.graph.flow import Flow
+
+
+def checked_ttl(ttl: Duration | None, step: str) -> int | None:
+    """After how many milliseconds a step forgets, if it does."""
+    ttl_ms = None if ttl is None else duration_ms(ttl, what=f"the ttl of step {step!r}")
+    if ttl_ms == 0:
+        raise GraphError.bad_argument(step, "needs a ttl of more than nothing", ttl, "leave it out for ever")
+    return ttl_ms
 
 
 def check_callable(function: Any, step: str) -> None:

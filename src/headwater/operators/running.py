@@ -13,18 +13,18 @@ from headwater.data.row_kinds import adds
 from headwater.data.rows import Row
 from headwater.graph.nodes import RunningNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.contract import Emit, StatefulOperator, StepTime
+from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import Grouped, group
-from headwater.operators.keys import key_arrays, key_spread, keys_of
+from headwater.operators.idle import ForgetsIdleKeys
+from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.replaced import Replaced
-from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
 from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 
-class RunningOperator(StatefulOperator):
+class RunningOperator(ForgetsIdleKeys):
     """Runs one `agg` without windows on one subtask: rows and what is kept of keys both go by columns.
 
     A node that tells changes gives a changelog: for each key of an epoch at most one change, and none where the result is
@@ -37,9 +37,10 @@ class RunningOperator(StatefulOperator):
         self._node = node
         self._aggregation = Aggregation(node.aggregates, node.input_schema, step, takes_back=node.takes_back)
         self._schema = pa.schema(self._aggregation.fields)
-        self._kept = open_accumulators("kept", self._schema, step, node.key.type, key_spread(node.key), backend=backend)
+        super().__init__("kept", self._schema, step, node.key, ttl_ms=node.ttl_ms, backend=backend)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        self._at(time)
         groups = group(key_arrays(batch, self._node.key), len(batch))
         firsts = batch.take(groups.first)
         last = np.empty(len(groups), np.int64)

@@ -22,6 +22,8 @@ from headwater.operators.running import RunningOperator
 from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.memory import MEMORY
+from headwater.testing import Harness
+from headwater.words import StateBackendName
 
 SCHEMA = hw.Schema.of("k string, v bigint, s string")
 KINDS = ("+I", "-U", "+U", "-D")
@@ -214,3 +216,26 @@ def recomputed(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
         return []
     plain = operator(**ALL)
     return [list(result[1:]) for result in run(plain, *[("+I", *row) for row in rows])]
+
+
+@pytest.mark.parametrize("state_backend", ["memory", "disk"])
+def test_keys_that_were_idle_are_forgotten_so_state_does_not_grow(state_backend: StateBackendName) -> None:
+    """All keys are looked at once in the time after which they are forgotten, so some stay for twice as long."""
+
+    def build(rows: hw.Stream) -> hw.Stream:
+        return rows._add(
+            RunningNode.of(rows.key_by("k")._flow, aggregates={"n": hw.count()}, updates=True, ttl="10 ms")
+        )
+
+    harness = Harness(build, "k long", state_backend=state_backend)
+    sizes = []
+    for now in range(1000, 1100):
+        harness.advance_to(now)
+        harness.push_all([(0,), (now,)])
+        sizes.append(harness.state_sizes()["agg"]["kept"])
+        if now == 1050:
+            harness = Harness.restore(build, "k long", harness.snapshot(), state_backend=state_backend)
+    assert max(sizes) <= 22
+    harness.take()
+    harness.push((0,))
+    assert [(row.k, row.n, row.row_kind) for row in harness.take()] == [(0, 101, "+U")]

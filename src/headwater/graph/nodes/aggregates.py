@@ -11,8 +11,9 @@ import pyarrow as pa
 from headwater.aggregates import Aggregate, result_fields
 from headwater.aggregates.declared import refuse_taking_back
 from headwater.data.schema import Schema
+from headwater.durations import Duration
 from headwater.graph.changelog import APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
-from headwater.graph.checks import check_callable, check_keyed
+from headwater.graph.checks import check_callable, check_keyed, checked_ttl
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, named
@@ -33,13 +34,24 @@ class RunningNode(Node):
     aggregates: Mapping[str, Aggregate]
     takes_back: bool
     """Whether rows may be taken back, so that more is kept of them."""
+    ttl_ms: int | None = None
+    """After how long without rows, in processing time, a key is forgotten."""
 
     @classmethod
-    def of(cls, flow: Flow, *, aggregates: Mapping[str, Aggregate], updates: bool = False, name: str = "agg") -> Self:
+    def of(
+        cls,
+        flow: Flow,
+        *,
+        aggregates: Mapping[str, Aggregate],
+        updates: bool = False,
+        ttl: Duration | None = None,
+        name: str = "agg",
+    ) -> Self:
         """With `updates` a result replaces the last of its key also over rows that are only added.
 
         Then a flow may be without key: all rows are one group, on one subtask. And over a changelog there may be no
-        aggregates: it tells which keys there are.
+        aggregates: it tells which keys there are. With `ttl` a key that has had no rows for so long is forgotten, and
+        nothing is told of it.
         """
         takes_back = not flow.changelog.is_append_only
         if updates and flow.key.is_nothing:
@@ -60,6 +72,7 @@ class RunningNode(Node):
             input_schema=flow.schema,
             aggregates=aggregates,
             takes_back=takes_back,
+            ttl_ms=checked_ttl(ttl, name),
         )
 
     @property
@@ -78,7 +91,8 @@ class RunningNode(Node):
             "aggregates": named(self.aggregates),
             "rows": self.input_schema.ddl(),
         }
-        return {**words, "takes back": True} if self.takes_back else words
+        words |= {"takes back": True} if self.takes_back else {}
+        return {**words, "forgets": True} if self.ttl_ms is not None else words
 
 
 def _told(keys: Sequence[pa.Field]) -> Changelog:

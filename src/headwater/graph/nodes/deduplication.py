@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from headwater.durations import Duration, duration_ms
+from headwater.durations import Duration
 from headwater.errors import GraphError
 from headwater.graph.changelog import Changelog, ChangelogMode
+from headwater.graph.checks import checked_ttl
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node
@@ -30,10 +31,7 @@ class DeduplicateNode(Node):
     def of(cls, flow: Flow, *, by: str | Sequence[str], ttl: Duration | None = None, name: str = "deduplicate") -> Self:
         """By one column or several. Without `ttl` a key is known for ever."""
         key = _key(flow, by, name)
-        ttl_ms = None if ttl is None else duration_ms(ttl, what=f"the ttl of step {name!r}")
-        if ttl_ms == 0:
-            raise GraphError.bad_argument(name, "needs a ttl of more than nothing", ttl, "leave it out for ever")
-        return cls(name=name, inputs=flow.keyed(key).edges, schema=flow.schema, key=key, ttl_ms=ttl_ms)
+        return cls(name=name, inputs=flow.keyed(key).edges, schema=flow.schema, key=key, ttl_ms=checked_ttl(ttl, name))
 
     @property
     def grows(self) -> str | None:
@@ -93,9 +91,11 @@ class KeepLastNode(Node):
     without_event_time: ClassVar[str] = "take event time from a column with .assign_watermarks(...)"
 
     key: Key
+    ttl_ms: int | None = None
+    """After how long without rows, in processing time, a key is forgotten."""
 
     @classmethod
-    def of(cls, flow: Flow, *, by: str | Sequence[str], name: str = "keep_last") -> Self:
+    def of(cls, flow: Flow, *, by: str | Sequence[str], ttl: Duration | None = None, name: str = "keep_last") -> Self:
         key = _key(flow, by, name)
         return cls(
             name=name,
@@ -103,6 +103,7 @@ class KeepLastNode(Node):
             schema=flow.schema,
             changelog=Changelog(ChangelogMode.UPSERT, key.columns, keeps_times=False),
             key=key,
+            ttl_ms=checked_ttl(ttl, name),
         )
 
     @property
@@ -116,10 +117,11 @@ class KeepLastNode(Node):
 
     @property
     def grows(self) -> str | None:
-        return "every key of its input"
+        return "every key of its input" if self.ttl_ms is None else None
 
     def kept(self) -> dict[str, Any]:
-        return {"key": self.key.typed(), "rows": self.schema.ddl()}
+        words: dict[str, Any] = {"key": self.key.typed(), "rows": self.schema.ddl()}
+        return words if self.ttl_ms is None else {**words, "forgets": True}
 
 
 def _key(flow: Flow, by: str | Sequence[str], step: str) -> Key:

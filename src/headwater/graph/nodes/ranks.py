@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from headwater.data.schema import Schema, type_ddl
-from headwater.durations import Duration, duration_ms
+from headwater.durations import Duration
 from headwater.errors import GraphError
 from headwater.graph.changelog import APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
-from headwater.graph.checks import check_keyed, check_time_column
+from headwater.graph.checks import check_keyed, check_time_column, checked_ttl
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node
@@ -114,7 +114,7 @@ class TopNNode(Node):
             ranking=ranking,
             takes_back=not flow.changelog.is_append_only,
             has_rank=rank is not None,
-            ttl_ms=_ttl_ms(ttl, name),
+            ttl_ms=checked_ttl(ttl, name),
         )
 
     @property
@@ -130,15 +130,6 @@ class TopNNode(Node):
     def kept(self) -> dict[str, Any]:
         words = {"key": self.key.typed(), "rows": self.rows.ddl(), **self.ranking.kept()}
         return {**words, "takes back": True} if self.takes_back else words
-
-
-def _ttl_ms(ttl: Duration | None, step: str) -> int | None:
-    if ttl is None:
-        return None
-    ttl_ms = duration_ms(ttl, what=f"the ttl of step {step!r}")
-    if ttl_ms == 0:
-        raise GraphError.bad_argument(step, "needs a ttl of more than nothing", ttl, "leave it out for ever")
-    return ttl_ms
 
 
 def _told(key: Sequence[str], rank: str | None, n: int) -> Changelog:

@@ -9,8 +9,9 @@ from headwater.data.batch import MIN_TIMESTAMP, Batch
 from headwater.data.rows import Row
 from headwater.errors import RowError
 from headwater.graph.nodes import KeepFirstNode, KeepLastNode
-from headwater.operators.contract import Emit, StatefulOperator, StepTime
+from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import Grouped, group
+from headwater.operators.idle import ForgetsIdleKeys
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import keys_in
 from headwater.operators.join.store import RowStore
@@ -70,7 +71,7 @@ class KeepFirstOperator(KeepsRows):
         return {"given": self._given.table, **super().tables()}
 
 
-class KeepLastOperator(StatefulOperator):
+class KeepLastOperator(ForgetsIdleKeys):
     """Runs one such step on one subtask: it keeps the last row of each key, with its time."""
 
     needs_order = True
@@ -79,10 +80,11 @@ class KeepLastOperator(StatefulOperator):
         self._node, self._step = node, step
         fields = [pa.field(field.name, field.type) for field in node.schema.arrow]
         self._schema = pa.schema([*fields, pa.field(_AT, pa.int64())])
-        self._kept = open_accumulators("rows", self._schema, step, node.key.type, backend=backend)
+        super().__init__("rows", self._schema, step, node.key, ttl_ms=node.ttl_ms, backend=backend)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         _check_times(batch, self._step)
+        self._at(time)
         _, last = _ends(batch, group(key_arrays(batch, self._node.key), len(batch)))
         newest = batch.take(last)
         rows = newest.table.append_column(_AT, pa.array(newest.timestamps)).cast(self._schema)
