@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from types import CodeType
-from typing import Any, Final, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
+from headwater.data.errors import NotInContext
 from headwater.data.schema import Schema, SchemaLike
 from headwater.words import TimeDomain
 
@@ -76,6 +77,14 @@ class Context:
     now: int
     """Processing time in ms: the epoch's, the same on replay."""
     timers: Timers
+
+    if not TYPE_CHECKING:  # which would take it that a context has everything
+
+        def __getattr__(self, name: str) -> Any:
+            """Stands where a context is asked for what it has not."""
+            if name in ("key", "now", "timers", "watermark"):
+                raise NotInContext.of(name)
+            raise AttributeError(name)
 
     def output(self, tag: OutputTag, row: Any) -> None:
         """Send a row to a side output, with the current timestamp."""

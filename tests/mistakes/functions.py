@@ -116,6 +116,15 @@ def row_too_short(folder: Path) -> None:
     hw.Environment("shop", engine="local").from_rows([("ann", ROWS[0][1])], ORDER)
 
 
+@says("'clock'", "ctx.now", "key_by")
+def clock_asked_for_without_a_key(folder: Path) -> None:
+    class Clock(hw.ProcessFunction):
+        def process(self, order: Any, ctx: hw.Context) -> Any:
+            yield {"now": ctx.now}
+
+    orders().process(Clock(), "now timestamp").collect()
+
+
 @says("timers")
 def event_time_timer_without_event_time(folder: Path) -> None:
     class Later(hw.KeyedProcessFunction):

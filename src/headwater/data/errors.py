@@ -1,4 +1,4 @@
-"""What can be wrong with rows and their types, and when code asks a row for something."""
+"""What can be wrong with rows and their types, and when code asks a row, or the context that it comes with, for something."""
 
 from __future__ import annotations
 
@@ -22,6 +22,17 @@ class NoField(AttributeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.fields))
+
+
+class NotInContext(AttributeError):
+    """Something that the context of a function without state or key does not have."""
+
+    @classmethod
+    def of(cls, name: str) -> NotInContext:
+        return cls(
+            f"ctx.{name} is for functions with a key or state; this one has neither, so ctx has timestamp and output; "
+            f"call key_by(...) first and make it a hw.KeyedProcessFunction"
+        )
 
 
 class UnsoundRow(RowError):

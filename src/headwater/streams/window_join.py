@@ -36,6 +36,10 @@ class PairedStreams:
         self._left, self._right, self._how = left, right, how
         self._left_keyed, self._right_keyed = left_keyed, right_keyed
 
+    def __repr__(self) -> str:
+        """Which streams."""
+        return f"<{type(self).__name__} {self._left!r} and {self._right!r}>"
+
     def where(self, *key: KeyPart, type: str | None = None) -> Self:  # noqa: A002
         """The key of the left stream: columns, or a function together with the DDL type of its result."""
         keyed = self._left._flow.keyed(Key.of(self._left.schema, key, type, step="where"))

@@ -24,6 +24,10 @@ class WindowingStream(Generic[W]):
     def __init__(self, env: Environment, windows: W) -> None:
         self._env, self._windows = env, windows
 
+    def __repr__(self) -> str:
+        """Which windows, over rows of what."""
+        return f"<{type(self).__name__} {self._windows.assigner.describe()}: {self._windows.rows}>"
+
     def trigger(self, trigger: Trigger) -> Self:
         """Fire as the trigger says instead of at the window's end."""
         return self._with(trigger=trigger)

@@ -72,6 +72,9 @@ class WindowAssigner:
         """The windows in a few words, for `env.describe()` and errors."""
         return type(self).__name__
 
+    def __repr__(self) -> str:
+        return f"<{self.describe()}>"
+
 
 Kind = TypeVar("Kind", bound=WindowAssigner)
 

@@ -157,6 +157,9 @@ class Trigger:
         parts = ", ".join(part.describe() for part in self.parts())
         return f"{type(self).__name__}({parts})"
 
+    def __repr__(self) -> str:
+        return f"<{self.describe()}>"
+
     def states(self, schema: Schema, step: str) -> list[StateDeclaration]:
         """The states it keeps; by default those declared on its class."""
         return keyed_states(self, step)

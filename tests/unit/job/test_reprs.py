@@ -38,6 +38,11 @@ def test_a_stream_tells_step_key_schema_and_what_it_carries() -> None:
     assert repr(checked.side_output(BAD)) == "<Stream check.bad: k string>"
     assert repr(checked.union(checked)) == "<Stream check + check: k string, n bigint>"
     assert repr(totals) == "<Step as_changelog: k string, n bigint (upsert by k)>"
+    windows = checked.key_by("k").window(hw.tumbling("1 s"))
+    assert repr(windows) == "<WindowedStream tumbling(1000 ms): k string, n bigint>"
+    assert repr(checked.connect(checked)) == f"<ConnectedStreams {checked!r} and {checked!r}>"
+    assert repr(checked.join(totals)) == f"<JoinedStreams {checked!r} and {totals!r}>"
+    assert [repr(hw.session("1 s")), repr(hw.triggers.count(3))] == ["<session(1000 ms)>", "<CountTrigger()>"]
     assert repr(env) == "<Environment orders on local: 4 steps>"
 
 
