@@ -188,6 +188,7 @@ def test_stored_texts_are_the_same() -> None:
         hw.JobStatus("running"),
         JobRequest(Action.STOP),
         JobAnswer(error="no"),
+        changelog.Head(3, "0" * 32, 1, 700, 90),
     ]
     matches_golden("stored_texts.txt", "\n".join(record.to_text() for record in stored))
 

@@ -7,10 +7,8 @@ text is sent to the JVM for parsing.
 
 from __future__ import annotations
 
-import json
 import struct
 from abc import ABC, abstractmethod
-from dataclasses import asdict
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
@@ -50,10 +48,10 @@ class PiecedRecords(ABC):
 
     def head(self) -> Head | None:
         stored = self._get(HEAD)
-        return None if stored is None else Head(**json.loads(stored))
+        return None if stored is None else Head.from_text(stored.decode(errors="replace"), "the head of stored state")
 
     def set_head(self, head: Head) -> None:
-        self._put(HEAD, json.dumps(asdict(head)).encode())
+        self._put(HEAD, head.to_text().encode())
 
     def token(self, sequence: int) -> str | None:
         found = self._piece(sequence, 0)
@@ -87,8 +85,11 @@ class PiecedRecords(ABC):
         data = self._get(first_number(sequence) + part)
         if data is None:
             return None
-        count, token = _PREFIX.unpack_from(data)
-        return count, token.decode(), data[_PREFIX.size :]
+        try:
+            count, token = _PREFIX.unpack_from(data)
+            return count, token.decode(), data[_PREFIX.size :]
+        except (struct.error, ValueError) as error:
+            raise ChangelogError.bad_blob(f"part {part} of record {sequence}: {error}") from None
 
 
 class SparkRecordStore(PiecedRecords):

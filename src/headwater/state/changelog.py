@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from headwater.errors import ChangelogError
+from headwater.versioned import Versioned
 
 MAX_PIECE_BYTES = 4 << 20
 """Spark's state calls take 20-50 ms for 4 MiB and grow faster than the size beyond it."""
@@ -109,7 +110,7 @@ def _sections(buffer: pa.Buffer, at: int, listed: list[dict[str, Any]]) -> Itera
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(Versioned):
     """The committed version: the newest record, the token of its writer, and what a rebuild has to read."""
 
     sequence: int

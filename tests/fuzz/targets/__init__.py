@@ -10,7 +10,7 @@ from tests.fuzz.targets.input_files import CsvFiles, JsonFiles, ParquetFiles
 from tests.fuzz.targets.job_folders import JobFolders
 from tests.fuzz.targets.payloads import Payloads, Reports
 from tests.fuzz.targets.pushed import PushedBodies
-from tests.fuzz.targets.records import Records
+from tests.fuzz.targets.records import Pieces, Records
 from tests.fuzz.targets.savepoints import Savepoints
 
 TARGETS: dict[str, type[Target]] = {
@@ -23,6 +23,7 @@ TARGETS: dict[str, type[Target]] = {
         JsonFiles,
         ParquetFiles,
         Payloads,
+        Pieces,
         PushedBodies,
         Records,
         Reports,

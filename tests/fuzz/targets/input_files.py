@@ -19,8 +19,7 @@ from tests.fuzz.json_mutations import mutated_json
 from tests.fuzz.json_rows import ROWS, SCHEMA, judge, said
 from tests.fuzz.target import Target, WrongRows, expect
 
-from headwater.connectors.files.lookout import Lookout
-from headwater.connectors.files.source import FilesSource
+import headwater as hw
 from headwater.data.schema import Schema
 
 _PACKED = {"": lambda data: data, ".gz": lambda data: gzip.compress(data, mtime=0), ".bz2": bz2.compress}
@@ -61,10 +60,7 @@ class _InputFiles(Target):
         path = self._input / f"part.{self.format}{packed}"
         path.write_bytes(data)
         try:
-            lookout = Lookout(self._input, "*", "name", 0)
-            source = FilesSource(
-                lookout, self.format, watch=False, splits=1, max_files_per_epoch=1, bad_records="fail", metadata={}
-            )
+            source = hw.connectors.read_files(self._input, format=self.format, watch=False, settle="0 s")
             source.remember_in(self._remembered)
             source.check(Schema(self.schema))
             end = source.latest(source.earliest(), 0)["0"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +16,8 @@ from headwater.data.batch import Batch, timestamp_array
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import plan_job
-from headwater.state.changelog import MemoryRecordStore, append, catch_up
+from headwater.spark.records import HEAD, ReadRecords
+from headwater.state.changelog import MemoryRecordStore, RecordStore, append, catch_up
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
@@ -36,10 +38,9 @@ class _Keeper(hw.KeyedProcessFunction):
         return iter(())
 
 
-class Records(Target):
-    """Three epochs, of which the last one is unaligned and leaves rows in flight; one of the records is damaged."""
+class _Stored(Target):
+    """Three epochs, of which the last one is unaligned and leaves rows in flight."""
 
-    name = "changelog"
     subjects = ("stored state",)
 
     def __init__(self, folder: Path) -> None:
@@ -60,6 +61,19 @@ class Records(Target):
         self._records = {sequence: self._store.read(sequence) or b"" for sequence in (1, 2, 3)}
         self._dump = self._dumped(self._store)
 
+    def _dumped(self, store: RecordStore) -> dict[object, object]:
+        host = LevelHost(self._plan, 1, 0)
+        catch_up(host, store, "level 1")
+        found: dict[object, object] = {place: table.dump().to_pylist() for place, table in host.tables().items()}
+        host.close()
+        return found
+
+
+class Records(_Stored):
+    """One of the records is damaged."""
+
+    name = "changelog"
+
     def whole(self) -> tuple[int, bytes]:
         return 1, self._records[1]
 
@@ -77,9 +91,33 @@ class Records(Target):
         store.write(sequence, store.token(sequence) or "", record)
         expect(self._dumped(store), self._dump, "the state")
 
-    def _dumped(self, store: MemoryRecordStore) -> dict[object, object]:
-        host = LevelHost(self._plan, 1, 0)
-        catch_up(host, store, "level 1")
-        found: dict[object, object] = {place: table.dump().to_pylist() for place, table in host.tables().items()}
-        host.close()
-        return found
+
+class Pieces(_Stored):
+    """As Spark's store keeps them: the head, and pieces with the token of the attempt that wrote them."""
+
+    name = "pieces"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._pieces: dict[int, bytes] = {}
+        store = ReadRecords(self._pieces)
+        for sequence in (1, 2, 3):
+            store.write(sequence, f"{sequence:032d}", self._store.read(sequence) or b"")
+        head = self._store.head()
+        assert head is not None
+        store.set_head(replace(head, token=f"{3:032d}"))
+
+    def whole(self) -> dict[int, bytes]:
+        return self._pieces
+
+    def mutant(self, random: Random) -> dict[int, bytes]:
+        number = random.choice([HEAD, HEAD, *self._pieces])
+        if random.random() < 0.03:
+            return {at: piece for at, piece in self._pieces.items() if at != number or at == HEAD}
+        found = self._pieces[number]
+        while found in self._pieces.values():
+            found = mutated(random, self._pieces[number], list(self._pieces.values()))
+        return {**self._pieces, number: found}
+
+    def read(self, artefact: dict[int, bytes]) -> None:
+        expect(self._dumped(ReadRecords(artefact)), self._dump, "the state")

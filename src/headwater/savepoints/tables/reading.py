@@ -87,7 +87,10 @@ class SavedJob:
 
     def _valve(self, file: SavedFile) -> Valve:
         valve = Valve()
-        valve.apply(entries_of(self._savepoint.read(file)))
+        try:
+            valve.apply(entries_of(self._savepoint.read(file)))
+        except (LookupError, TypeError, ValueError, pa.ArrowException) as error:
+            raise SavepointError.corrupt(self._savepoint.of(file), f"it holds no channels: {error}") from None
         return valve
 
     def __getitem__(self, state: tuple[str, str]) -> SavedState:
