@@ -364,9 +364,9 @@ class Environment(SqlDoor):
 
         return SparkEngine()
 
-    def _collect(self, flow: Flow, graph: Graph | None = None) -> list[Any]:
+    def _collect(self, flow: Flow, graph: Graph | None = None, sink: MemorySink | None = None) -> list[Any]:
         """Run the part of a graph above a stream into memory; the job's graph stays as it was."""
-        sink = MemorySink()
+        sink = sink or MemorySink()
         self._into(SinkNode.of(flow, sink=sink, name="collect"), lambda job: job.wait(), bounded=True, graph=graph)
         return sink.rows
 

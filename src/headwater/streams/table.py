@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwater.connectors.contract import Changes
 from headwater.connectors.memory import MemorySink
 from headwater.errors import HeadwaterError
 from headwater.graph.flow import Flow
@@ -18,6 +19,12 @@ from headwater.words import Explained
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
+
+
+class _AllChanges(MemorySink):
+    """Is told every row that goes, as it knows none by key."""
+
+    changes = Changes.APPLIED
 
 
 class Table:
@@ -36,11 +43,14 @@ class Table:
         return self._relation.names
 
     def collect(self) -> list[Any]:
-        """Run the query over what input there is, to the end: its rows, with `row_kind` where they change."""
+        """Run the query over what input there is, to the end: its rows.
+
+        Of a table that changes they are changes, with `row_kind`: a row that is replaced is told (-U) before the new one.
+        """
         graph = self._env.graph.copy()
         flow = self._env._sql.built_in(graph, self._relation)
         try:
-            return self._env._collect(flow, graph)
+            return self._env._collect(flow, graph, sink=_AllChanges())
         except HeadwaterError as error:  # it tells all in its text
             raise error.with_traceback(None) from error.__cause__
 

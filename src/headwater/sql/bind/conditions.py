@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headwater.sql.bind import ranks, sources
-from headwater.sql.bind.grouping import calls_of
+from headwater.sql.bind.calls import calls_of
 from headwater.sql.bind.joins import Condition, regular
 from headwater.sql.bind.scalars import all_of, bound_tree, check_condition, conjuncts
 from headwater.sql.bind.scopes import Scope
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
 
 
-def where(binder: QueryBinder, scope: Scope, tree: exp.Expr) -> Scope:
-    """The rows for which a condition holds."""
+def where(binder: QueryBinder, scope: Scope, trees: list[exp.Expr]) -> Scope:
+    """The rows for which all conditions hold."""
     plain: list[exp.Expr] = []
-    for one in conjuncts(tree):
+    for one in trees:
         inner, is_negated = _unwrapped(one)
         if isinstance(inner, exp.Exists | exp.In) and (isinstance(inner, exp.Exists) or inner.args.get("query")):
             scope = _semi_joined(binder, scope, inner, is_negated=is_negated)
@@ -122,7 +122,7 @@ def _inner(binder: QueryBinder, scope: Scope, query: exp.Expr) -> tuple[Relation
     ties: list[tuple[exp.Expr, exp.Expr]] = []
     own: list[exp.Expr] = []
     where_ = query.args.get("where")
-    inner_scope = sources.from_clause(binder, query, scope)
+    inner_scope = sources.from_clause(binder, query, scope, [])
     for one in conjuncts(where_.this if where_ is not None else None):
         tie = _tie(inner_scope, scope, one)
         if tie is not None:

@@ -9,8 +9,9 @@ from sqlglot import exp
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BIGINT, Type, quoted
 from headwater.data.types import is_key_type
-from headwater.sql.bind import grouping_sets
-from headwater.sql.bind.aggregates import NAMES, kernel_of, needs
+from headwater.sql.bind import group_windows, grouping_sets
+from headwater.sql.bind.aggregates import kernel_of, needs
+from headwater.sql.bind.calls import calls_of, is_call
 from headwater.sql.bind.scalars import bound_tree, call, check_condition, rewritten, when
 from headwater.sql.bind.scopes import Scope
 from headwater.sql.errors import SqlError
@@ -45,10 +46,27 @@ def grouped(
     if group is None and not any(calls_of(one) for one in trees):
         return None
     sets = grouping_sets.of(group) if group is not None else [[]]
+    if any(group_windows.is_window(key) for key in sets[0]):
+        return grouped_in_windows(binder, scope, sets, items, having)
     keys = [[_key(binder, scope, key, items) for key in one] for one in sets]
     if len(sets) > 1:
         return grouping_sets.united(binder, scope, keys, items, having)
     return Groups(binder, scope, keys[0]).made(items, having)
+
+
+def grouped_in_windows(
+    binder: QueryBinder, scope: Scope, sets: list[list[exp.Expr]], items: Items, having: exp.Expr | None
+) -> tuple[Relation, Items, exp.Expr | None]:
+    """The groups of `GROUP BY TUMBLE(time, size)` and the like."""
+    if len(sets) > 1:
+        raise SqlError.not_supported(
+            binder.place(sets[0][0]), "GROUP BY with sets and a window function", "write FROM TABLE(TUMBLE(…))"
+        )
+    others = [_key(binder, scope, key, items) for key in sets[0] if not group_windows.is_window(key)]
+    windowed = group_windows.Windowed(binder, scope, next(filter(group_windows.is_window, sets[0])), others)
+    shown = [(name, windowed.rewritten(item)) for name, item in items]
+    condition = None if having is None else windowed.rewritten(having)
+    return Groups(binder, windowed.scope, [*others, *windowed.keys]).made(shown, condition)
 
 
 def _key(binder: QueryBinder, scope: Scope, key: exp.Expr, items: Items) -> exp.Expr:
@@ -58,39 +76,11 @@ def _key(binder: QueryBinder, scope: Scope, key: exp.Expr, items: Items) -> exp.
         if not 1 <= at <= len(items):
             raise SqlError.wrong_expression(binder.place(key), f"there is no column {at} to group by", "name it")
         return items[at - 1][1]
-    if isinstance(key, exp.Anonymous) and str(key.this).upper() in ("TUMBLE", "HOP", "SESSION"):
-        raise SqlError.not_supported(
-            binder.place(key),
-            f"GROUP BY {str(key.this).upper()}(…)",
-            f"write FROM TABLE({str(key.this).upper()}(TABLE t, DESCRIPTOR(time), …)) GROUP BY window_start, window_end",
-        )
     if isinstance(key, exp.Column) and len(key.parts) == 1 and not scope.knows(key):
         named = [item for name, item in items if name == key.name and not calls_of(item)]
         if named:
             return named[0]
     return scope.resolved(key)
-
-
-def calls_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The aggregate calls in a tree, each with what belongs to it, but for those with OVER."""
-    found: list[exp.Expr] = []
-
-    def look(node: exp.Expr) -> exp.Expr | None:
-        if isinstance(node, exp.Window | exp.Query):
-            return node
-        if is_call(node):
-            found.append(node)
-            return node
-        return None
-
-    rewritten(tree, look)
-    return found
-
-
-def is_call(node: exp.Expr) -> bool:
-    """Whether a node calls an aggregate, perhaps with FILTER."""
-    inner = node.this if isinstance(node, exp.Filter) else node
-    return isinstance(inner, exp.Anonymous) and str(inner.this).upper() in NAMES
 
 
 class Calls:

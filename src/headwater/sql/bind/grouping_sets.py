@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headwater.sql.bind import grouping
+from headwater.sql.bind.calls import is_call
 from headwater.sql.bind.scalars import NULL_OF, bound_tree, check_condition, rewritten
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Filter, Project, Relation, Union, column_tree
@@ -60,7 +61,7 @@ class _Change:
         self._keys, self._every = keys, every
 
     def __call__(self, node: exp.Expr) -> exp.Expr | None:
-        if grouping.is_call(node):
+        if is_call(node):
             return node
         if isinstance(node, exp.Anonymous) and node.this in ("GROUPING", "GROUPING_ID", "GROUP_ID"):
             return exp.Literal.number(self._bits(node))

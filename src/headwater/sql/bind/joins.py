@@ -11,7 +11,17 @@ from sqlglot import exp
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import Type, compared_type, quoted
 from headwater.sql.bind import intervals, sources
-from headwater.sql.bind.scalars import all_of, bound_tree, check_condition, conjuncts, converted_to, is_proctime, when
+from headwater.sql.bind.calls import calls_of
+from headwater.sql.bind.scalars import (
+    all_of,
+    bound_tree,
+    check_condition,
+    conjuncts,
+    converted_to,
+    is_proctime,
+    uses_clock,
+    when,
+)
 from headwater.sql.bind.scopes import Scope, Visible
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import (
@@ -42,8 +52,8 @@ class SingleSubtaskWarning(UserWarning):
     """A join without an equality, whose rows all meet in one place."""
 
 
-def joined(binder: QueryBinder, left: Scope, tree: exp.Join) -> Scope:
-    """Two tables of FROM as one."""
+def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Expr]) -> Scope:
+    """Two tables of FROM as one. An inner join takes what it can of the conditions in WHERE."""
     kind, side = str(tree.args.get("kind") or "").upper(), str(tree.args.get("side") or "").upper()
     if tree.args.get("method"):
         raise SqlError.not_supported(binder.place(tree), f"a {tree.args['method']} join", "write the condition with ON")
@@ -62,10 +72,21 @@ def joined(binder: QueryBinder, left: Scope, tree: exp.Join) -> Scope:
         conditions = conjuncts(on)
     else:
         conditions = [both.resolved(one) for one in conjuncts(on)]
+    if how == "inner" and version is None:
+        taken = [one for one in where if _is_about(one, both)]
+        where[:] = [one for one in where if one not in taken]
+        conditions += [both.resolved(one) for one in taken]
     condition = Condition.of(binder, left.relation, right.relation, both.relation, conditions)
     if version is not None:
         return both.over(_temporal(binder, (left, right), version, condition, tree))
     return both.over(regular(binder, condition, how, tree))
+
+
+def _is_about(tree: exp.Expr, scope: Scope) -> bool:
+    """Whether a condition is about columns of these tables alone, and plain enough for a join."""
+    columns = list(tree.find_all(exp.Column))
+    is_plain = tree.find(exp.Query, exp.Window) is None and not calls_of(tree) and not uses_clock(tree)
+    return is_plain and bool(columns) and all(scope.knows(column) for column in columns)
 
 
 class Condition:
@@ -147,14 +168,14 @@ class Condition:
         rest, self.rest = self.rest, []
         for tree in rest:
             side = self._side(tree)
-            if not side or not self.equal:
+            shown = {"left": ("left", "full", "anti"), "right": ("right", "full")}.get(side, ())
+            if not side or (how in shown and not self.equal):
                 self.rest.append(tree)
                 continue
             own = tree if side == "left" else self._as_right(tree)
             relation: Relation = getattr(self, side)
             scalar = bound_tree(own, relation, self.binder.text)
             check_condition(scalar, self.binder.place(tree), "ON")
-            shown = {"left": ("left", "full", "anti"), "right": ("right", "full")}[side]
             if how not in shown:
                 setattr(self, side, Filter(relation, scalar))
             else:
@@ -187,8 +208,7 @@ class Condition:
 
 def regular(binder: QueryBinder, condition: Condition, how: str, tree: exp.Expr) -> Relation:
     """A join by its condition: in windows, in an interval of time, or of all rows."""
-    if how != "inner":
-        condition.take_in_one_sided(how)
+    condition.take_in_one_sided(how)
     left, right = condition.left, condition.right
     windows = _windows(condition)
     if windows is not None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import Type, common_type
 from headwater.sql.bind import conditions, grouping, ordering, overs, sources
-from headwater.sql.bind.scalars import bound, bound_tree, check_condition, converted_to
+from headwater.sql.bind.scalars import bound, bound_tree, check_condition, conjuncts, converted_to
 from headwater.sql.bind.scopes import Scope
 from headwater.sql.catalog import Catalog
 from headwater.sql.errors import SqlError
@@ -73,10 +73,14 @@ class QueryBinder:
     # -- SELECT -----------------------------------------------------------------------------------------------------
 
     def _select(self, tree: exp.Select, outer: Scope | None) -> Relation:
-        scope = sources.from_clause(self._with_hints(tree), tree, outer)
         where = tree.args.get("where")
-        if where is not None:
-            scope = conditions.where(self, scope, where.this)
+        left = conjuncts(None if where is None else where.this)
+        given = list(left)
+        scope = sources.from_clause(self._with_hints(tree), tree, outer, left)
+        for one in given:
+            if one not in left:
+                scope.resolved(one)  # names that joins could tell apart may be ambiguous among all tables
+        scope = conditions.where(self, scope, left)
         items = self._items(tree, scope)
         grouped = grouping.grouped(self, tree, scope, items)
         if grouped is not None:

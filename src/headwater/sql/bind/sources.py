@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
 
 
-def from_clause(binder: QueryBinder, tree: exp.Select, outer: Scope | None) -> Scope:
-    """What a SELECT reads. Without FROM it is one row without columns."""
+def from_clause(binder: QueryBinder, tree: exp.Select, outer: Scope | None, where: list[exp.Expr]) -> Scope:
+    """What a SELECT reads. Without FROM it is one row without columns.
+
+    Of the conditions in `where` inner joins take those that they can be joined by.
+    """
     from_ = tree.args.get("from_")
     if from_ is None:
         return Scope(Values((), ((),)), (), binder.text, outer)
@@ -29,11 +32,11 @@ def from_clause(binder: QueryBinder, tree: exp.Select, outer: Scope | None) -> S
         *(tree.args.get("joins") or ()),
         *(tree.args.get("laterals") or ()),
     ]:
-        scope = _joined(binder, scope, join)
+        scope = _joined(binder, scope, join, where)
     return Scope(scope.relation, scope.visible, binder.text, outer)
 
 
-def _joined(binder: QueryBinder, scope: Scope, join: exp.Expr) -> Scope:
+def _joined(binder: QueryBinder, scope: Scope, join: exp.Expr, where: list[exp.Expr]) -> Scope:
     right = join.this if isinstance(join, exp.Join) else join
     is_left = isinstance(join, exp.Join) and str(join.args.get("side") or "").upper() == "LEFT"
     if isinstance(right, exp.Unnest):
@@ -43,7 +46,7 @@ def _joined(binder: QueryBinder, scope: Scope, join: exp.Expr) -> Scope:
             binder.place(right), "a table function behind LATERAL", "use UNNEST over a function that gives an array"
         )
     assert isinstance(join, exp.Join)
-    return joins.joined(binder, scope, join)
+    return joins.joined(binder, scope, join, where)
 
 
 def table(binder: QueryBinder, tree: exp.Expr) -> Scope:

@@ -40,23 +40,44 @@ def window_table(binder: QueryBinder, call: exp.Anonymous) -> Relation:
         partition = tuple(_column(binder, relation, column) for column in data.args["partition"].expressions)
         if kind != "SESSION":
             raise SqlError.misplaced(binder.place(data), "PARTITION BY", kind, "group by the columns instead")
-    time = _time(binder, relation, given["TIMECOL"], kind)
+    descriptor = given["TIMECOL"]
+    if not isinstance(descriptor, exp.Anonymous) or descriptor.this != "DESCRIPTOR" or len(descriptor.expressions) != 1:
+        raise SqlError.wrong_expression(binder.place(call), f"{kind} needs a time column", "write DESCRIPTOR(column)")
+    sizes = [given[name] for name in _ARGUMENTS[kind][2:] if name in given]
+    return WindowTable(
+        relation,
+        made_window(
+            binder, relation, call, kind=kind, time=descriptor.expressions[0], sizes=sizes, partition=partition
+        ),
+    )
+
+
+def made_window(
+    binder: QueryBinder,
+    relation: Relation,
+    call: exp.Expr,
+    *,
+    kind: str,
+    time: exp.Expr,
+    sizes: list[exp.Expr],
+    partition: tuple[str, ...] = (),
+) -> Window:
+    """The windows of a kind over a time column of a relation."""
+    column = _time(binder, relation, time)
     for name in _SHOWN:
         if name in relation.by_name:
             raise SqlError.wrong_expression(
                 binder.place(call), f"the table of {kind} has a column {name!r} already", "rename it in a subquery"
             )
-    sizes = [
-        _milliseconds(binder, given[name], name) for name in _ARGUMENTS[kind][2:] if name in given and name != "OFFSET"
-    ]
-    offset = _milliseconds(binder, given["OFFSET"], "OFFSET") if "OFFSET" in given else 0
-    _check_sizes(binder, kind, sizes, call)
-    domain = relation.by_name[time].time
+    names = _ARGUMENTS[kind][2:]
+    lengths = {name: _milliseconds(binder, size, name) for name, size in zip(names, sizes, strict=False)}
+    offset = lengths.pop("OFFSET", 0)
+    _check_sizes(binder, kind, list(lengths.values()), call)
+    domain = relation.by_name[column].time
     assert domain is not None
-    window = Window(kind, time, *_SHOWN, tuple(sizes), offset, partition, domain)
-    if relation.updates and domain == EVENT and kind == "SESSION":
+    if relation.updates and kind == "SESSION":
         raise SqlError.needs_append_only(binder.place(call), "SESSION", relation.updater.label)
-    return WindowTable(relation, window)
+    return Window(kind, column, *_SHOWN, tuple(lengths.values()), offset, partition, domain)
 
 
 def _arguments(binder: QueryBinder, kind: str, call: exp.Anonymous) -> dict[str, exp.Expr]:
@@ -87,14 +108,12 @@ def _column(binder: QueryBinder, relation: Relation, tree: exp.Expr) -> str:
     return name
 
 
-def _time(binder: QueryBinder, relation: Relation, tree: exp.Expr, kind: str) -> str:
-    if not isinstance(tree, exp.Anonymous) or str(tree.this).upper() != "DESCRIPTOR" or len(tree.expressions) != 1:
-        raise SqlError.wrong_expression(binder.place(tree), f"{kind} needs a time column", "write DESCRIPTOR(column)")
-    name = _column(binder, relation, tree.expressions[0])
+def _time(binder: QueryBinder, relation: Relation, tree: exp.Expr) -> str:
+    name = _column(binder, relation, tree)
     field = relation.by_name[name]
     if field.time not in (EVENT, PROCESSING):
         why = field.lost or "no WATERMARK is declared for it"
-        raise SqlError.no_time(binder.place(tree.expressions[0]), name, why)
+        raise SqlError.no_time(binder.place(tree), name, why)
     return name
 
 

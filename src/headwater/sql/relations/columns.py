@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from sqlglot import exp
+
 from headwater.data.functions.terms import Term
 from headwater.sql.relations.core import (
     EVENT,
+    PROCESSING,
     Field,
     OfSameColumns,
     Relation,
@@ -117,7 +120,7 @@ class Project(Relation):
     def fields(self) -> tuple[Field, ...]:
         known = self.input.by_name
         return tuple(
-            replace(known[scalar.column], name=name) if scalar.column is not None else Field(name, scalar.term.type)
+            replace(known[scalar.column], name=name) if scalar.column is not None else _computed(name, scalar)
             for name, scalar in self.items
         )
 
@@ -139,6 +142,11 @@ class Project(Relation):
     @property
     def label(self) -> str:
         return "SELECT"
+
+
+def _computed(name: str, scalar: Scalar) -> Field:
+    is_clock = isinstance(scalar.tree, exp.Anonymous) and scalar.tree.this == "PROCTIME"
+    return Field(name, scalar.term.type, PROCESSING if is_clock else None)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -12,6 +12,8 @@ from headwater.data.expressions.dialect import FlinkParser
 
 class QueryParser(FlinkParser):
     """Reads queries."""
+
+    FUNC_TOKENS: ClassVar = FlinkParser.FUNC_TOKENS | {TokenType.SESSION}
 
     def _query(self) -> exp.Query:
         start = self._curr

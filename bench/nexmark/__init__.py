@@ -1,0 +1,1 @@
+"""Nexmark: a benchmark of an auction site's events, with queries in Flink SQL."""
