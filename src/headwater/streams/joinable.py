@@ -78,7 +78,7 @@ class Joinable(Handle):
         *,
         on: On | None = None,
         how: RegularJoinHow = "inner",
-        ttl: Duration | None = None,
+        ttl: Duration | tuple[Duration | None, Duration | None] | None = None,
         suffix: str = "_right",
         name: str = "join_regular",
     ) -> Step:
@@ -92,7 +92,8 @@ class Joinable(Handle):
         [('ann', None, '+I'), ('bob', None, '+I'), ('ann', None, '-D'), ('ann', 30, '+I')]
 
         `how` is 'inner', 'left', 'right' or 'full'. An input with a column `row_kind` is read as a changelog. A row is
-        kept for `ttl` of processing time after it came, or for ever. What a row gives has that row's event time.
+        kept for `ttl` of processing time after it came, or for ever; a pair is for left and right rows. What a row gives
+        has that row's event time.
         """
         left, right = self._joined_on(other, on, name)
         return self._add(RegularJoinNode.of(left, right, how=how, ttl=ttl, suffix=suffix, name=name))

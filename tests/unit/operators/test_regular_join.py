@@ -24,7 +24,7 @@ HOWS = ("inner", "left", "right", "full")
 OTHER = {"left": "right", "right": "left"}
 
 
-def joined(how: str, *, ttl: str | None = None, by_function: bool = False) -> Any:
+def joined(how: str, *, ttl: Any = None, by_function: bool = False) -> Any:
     def build(left: hw.Stream, right: hw.Stream) -> hw.Stream:
         key: Any = (lambda row: row.k) if by_function else "k"
         dtype = "string" if by_function else None
@@ -37,17 +37,17 @@ def joined(how: str, *, ttl: str | None = None, by_function: bool = False) -> An
 class Naive:
     """The same, row by row, over lists: what Flink's operator does, with rows of any age but what `ttl` takes."""
 
-    def __init__(self, how: str, ttl: int | None = None) -> None:
+    def __init__(self, how: str, ttl: tuple[int | None, int | None] = (None, None)) -> None:
         self.outer = {"left": how in ("left", "full"), "right": how in ("right", "full")}
-        self.ttl, self.now = ttl, 0
+        self.ttls, self.now = dict(zip(("left", "right"), ttl, strict=True)), 0
         self.kept: dict[str, list[list[Any]]] = {"left": [], "right": []}
         """Rows: key, value, when they came, whether they are in the result padded."""
 
     def advance(self, now: int) -> None:
         self.now = max(now, self.now)
-        if self.ttl is not None:
-            for side, rows in self.kept.items():
-                self.kept[side] = [row for row in rows if row[2] + self.ttl > self.now]
+        for side, ttl in self.ttls.items():
+            if ttl is not None:
+                self.kept[side] = [row for row in self.kept[side] if row[2] + ttl > self.now]
 
     def push(self, side: str, key: str | None, value: int, kind: str) -> list[Any]:
         others = [row for row in self.kept[OTHER[side]] if row[0] == key and key is not None]
@@ -90,7 +90,7 @@ kinds = st.sampled_from(["+I", "+I", "+I", "+U", "-U", "-D", "-D"])
 rows = st.tuples(st.just("row"), sides, keys, st.integers(0, 2), kinds)
 scripts = st.lists(st.one_of(rows, rows, st.tuples(st.just("clock"), st.integers(0, 40))), max_size=40)
 hows = st.sampled_from(HOWS)
-ttls = st.sampled_from([None, 10])
+ttls = st.sampled_from([(None, None), (10, 10), (10, 20), (None, 10)])
 
 
 def shown(row: Any, *, by_function: bool = False) -> Any:
@@ -109,9 +109,9 @@ def apply(result: Counter[Any], told: list[Any]) -> None:
 @examples(250)
 @given(script=scripts, how=hows, ttl=ttls, by_function=st.booleans(), restore=st.integers(0, 40))
 def test_row_by_row_it_tells_what_flink_tells(
-    script: list[Any], how: str, ttl: int | None, by_function: bool, restore: int
+    script: list[Any], how: str, ttl: tuple[int | None, int | None], by_function: bool, restore: int
 ) -> None:
-    build = joined(how, ttl=ttl and f"{ttl} ms", by_function=by_function)
+    build = joined(how, ttl=tuple(one and f"{one} ms" for one in ttl), by_function=by_function)
     harness, naive = Harness(build, INPUTS), Naive(how, ttl)
     result: Counter[Any] = Counter()
     for number, action in enumerate(script):
@@ -136,9 +136,9 @@ def test_row_by_row_it_tells_what_flink_tells(
 @examples(200)
 @given(script=scripts, how=hows, ttl=ttls, size=st.integers(1, 12))
 def test_the_result_does_not_depend_on_epochs_or_copies_of_state(
-    script: list[Any], how: str, ttl: int | None, size: int
+    script: list[Any], how: str, ttl: tuple[int | None, int | None], size: int
 ) -> None:
-    build = joined(how, ttl=ttl and f"{ttl} ms")
+    build = joined(how, ttl=tuple(one and f"{one} ms" for one in ttl))
     harness, naive = Harness(build, INPUTS, parallelism=2), Naive(how, ttl)
     result: Counter[Any] = Counter()
     expected: Counter[Any] = Counter()
@@ -313,7 +313,7 @@ def test_wrong_use_is_refused_when_the_graph_is_built() -> None:
         ("needs both streams keyed", lambda: a.join_regular(right)),  # type: ignore[arg-type]
         ("keys of one type", lambda: a.join_regular(right.key_by("v"))),
         ("joins by how='inner' or 'left' or 'right' or 'full'; got 'outer'", lambda: a.join_regular(b, how="outer")),
-        ("ttl of at least 1 ms", lambda: a.join_regular(b, ttl="0 s")),
+        ("ttl of more than nothing", lambda: a.join_regular(b, ttl="0 s")),
         ("does not read a column 'row_kind' as what rows do.*call .as_changelog", lambda: a.join_regular(kinds)),
         ("reads the column 'row_kind', a string, .*got 'int'", numbered.as_changelog),
     ]

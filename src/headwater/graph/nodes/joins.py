@@ -13,7 +13,7 @@ from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import EVENT, PROCESSING, OutputTag
 from headwater.graph.changelog import ANY, APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
-from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_how, check_tag
+from headwater.graph.checks import check_both_keyed, check_has_watermarks, check_how, check_tag, checked_ttl
 from headwater.graph.connected import pair_edges
 from headwater.graph.edges import LEFT, Key
 from headwater.graph.flow import Flow
@@ -132,7 +132,8 @@ class RegularJoinNode(JoinNode):
     taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
     how: str
-    ttl_ms: int | None
+    ttls_ms: tuple[int | None, int | None]
+    """How long rows of each side are kept; None is for ever."""
     left_changes: bool
     """Whether left rows may be taken back."""
     right_changes: bool
@@ -144,17 +145,14 @@ class RegularJoinNode(JoinNode):
         right: Flow,
         *,
         how: str = "inner",
-        ttl: Duration | None = None,
+        ttl: Duration | tuple[Duration | None, Duration | None] | None = None,
         suffix: str = SUFFIX,
         name: str = "join_regular",
     ) -> Self:
+        """`ttl` is that of both sides, or of the left one and of the right one."""
         check_both_keyed(left, right, name)
         check_how(how, ("inner", "left", "right", "full"), name)
-        ttl_ms = None if ttl is None else duration_ms(ttl, what=f"ttl of {name}")
-        if ttl_ms == 0:
-            raise GraphError.bad_argument(
-                name, "needs a ttl of at least 1 ms", ttl, "leave it out to keep rows for ever"
-            )
+        left_ttl, right_ttl = ttl if isinstance(ttl, tuple) else (ttl, ttl)
         for flow in (left, right):
             _check_no_kinds(flow, name)
         changes = [not flow.changelog.is_append_only for flow in (left, right)]
@@ -163,7 +161,7 @@ class RegularJoinNode(JoinNode):
             schema=padded(schema, len(left.schema.names), how),
             changelog=_CHANGES if any(changes) or how != "inner" else APPEND_ONLY,
             how=how,
-            ttl_ms=ttl_ms,
+            ttls_ms=(checked_ttl(left_ttl, name), checked_ttl(right_ttl, name)),
             left_changes=changes[0],
             right_changes=changes[1],
             **join_settings(left, right, name=name, shown=shown),
@@ -174,7 +172,10 @@ class RegularJoinNode(JoinNode):
 
     @property
     def grows(self) -> str | None:
-        return "all rows of its inputs" if self.ttl_ms is None else None
+        left, right = (ttl_ms is None for ttl_ms in self.ttls_ms)
+        if left and right:
+            return "all rows of its inputs"
+        return f"all rows of its {'left' if left else 'right'} input" if left or right else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,9 +161,9 @@ class RegularJoinOperator(KeepsRows):
         self._expire(time.now_ms)
 
     def _expire(self, now_ms: int) -> None:
-        if self._node.ttl_ms is not None:
-            for side in (self._left, self._right):
-                side.store.expire(now_ms - self._node.ttl_ms)
+        for side, ttl_ms in zip((self._left, self._right), self._node.ttls_ms, strict=True):
+            if ttl_ms is not None:
+                side.store.expire(now_ms - ttl_ms)
 
 
 def _turning_points(arrived: _Arrived, net: Net, side: _Side) -> tuple[Flags, Flags]:
