@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import BIGINT, BOOLEAN
+from headwater.data.functions.types import BIGINT, BOOLEAN, array
 from headwater.sql.bind.aggregates import kernel_of
-from headwater.sql.errors import SqlError
 from headwater.sql.relations import (
     Aggregate,
     Called,
     Distinct,
+    Field,
     Filter,
     Project,
     Relation,
     Scalar,
     Union,
+    Unnest,
     of_term,
     only,
     passed_on,
@@ -38,9 +39,7 @@ def combined(binder: QueryBinder, tree: exp.SetOperation) -> Relation:
     if isinstance(tree, exp.Union):
         united = Union(tuple(parts))
         return Distinct(united) if is_distinct else united
-    if not is_distinct:
-        raise SqlError.not_supported(binder.place(tree), f"{what} ALL", f"write {what}, or count rows with GROUP BY")
-    return _compared(parts, keeps_both=isinstance(tree, exp.Intersect))
+    return _compared(parts, keeps_both=isinstance(tree, exp.Intersect), is_distinct=is_distinct)
 
 
 def _parts(tree: exp.Expr) -> list[exp.Expr]:
@@ -54,8 +53,11 @@ def _parts(tree: exp.Expr) -> list[exp.Expr]:
     return [node, *reversed(found)]
 
 
-def _compared(parts: list[Relation], *, keeps_both: bool) -> Relation:
-    """Rows of the left part that are in the right one too, or that are not: counted on each side."""
+def _compared(parts: list[Relation], *, keeps_both: bool, is_distinct: bool) -> Relation:
+    """Rows of the left part that are in the right one too, or that are not: counted on each side.
+
+    Where equal rows are told apart, each is there as often as in both, or as often as the left part has it more.
+    """
     names = parts[0].names
     sides = [unused(name, names) for name in ("in_left", "in_right")]
     marked = []
@@ -66,6 +68,10 @@ def _compared(parts: list[Relation], *, keeps_both: bool) -> Relation:
     calls = tuple(Called(f"count_{side}", *kernel_of("count", side, BIGINT)) for side in sides)
     counted = Aggregate(both, tuple(names), calls)
     left, right = (f'"count_{side}"' for side in sides)
+    if not is_distinct:
+        times = f"least({left}, {right})" if keeps_both else f"greatest({left} - {right}, 0)"
+        each = of_term(counted, Term(array(BIGINT), f"range({times})"))
+        return only(Unnest(counted, each, (Field(unused("copy", counted.names), BIGINT),)), names)
     text = f"({left} > 0 AND {right} {'> 0' if keeps_both else '= 0'})"
     return only(Filter(counted, of_term(counted, Term(BOOLEAN, text))), names)
 
