@@ -73,8 +73,8 @@ class TopicDescriptor:
             found = content["format"]
             if found != FORMAT:
                 raise LogFormatUnknown.of(path, found, FORMAT)
-            check = content.pop(_CHECK, None)
-            if set(content) != _MEMBERS or (check is not None and check != _summed(content)):
+            is_whole = _CHECK not in content or content.pop(_CHECK) == _summed(content)
+            if not is_whole or set(content) != _MEMBERS:
                 raise ValueError("its checksum does not fit")
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["arrow_schema_base64"], validate=True)))
             if content["fields"] != _readable(schema):

@@ -189,7 +189,8 @@ def _tables(snapshot: Path) -> list[Path]:
     """The table files that a snapshot names, which lie beside it because later snapshots share them."""
     try:
         with zipfile.ZipFile(snapshot) as parts:
-            if (size_bytes := parts.getinfo("metadata").file_size) > _MOST_LISTED_BYTES:
+            listed = parts.getinfo("metadata")
+            if (size_bytes := max(listed.file_size, listed.compress_size)) > _MOST_LISTED_BYTES:
                 raise ValueError(f"it lists its tables in {size_bytes} bytes")
             named = json.loads(parts.read("metadata").decode().split("\n", 1)[1])["sstFiles"]
         tables = [(below(snapshot.parent / "SSTs", one["dfsSstFileName"], snapshot), one["sizeBytes"]) for one in named]

@@ -12,15 +12,19 @@ from tests.fuzz.targets.payloads import Payloads, Reports
 from tests.fuzz.targets.pushed import PushedBodies
 from tests.fuzz.targets.records import Pieces, Records
 from tests.fuzz.targets.savepoints import Savepoints
+from tests.fuzz.targets.values import AvroValues, CsvValues, JsonValues
 
 TARGETS: dict[str, type[Target]] = {
     target.name: target
     for target in (
+        AvroValues,
         CsvFiles,
+        CsvValues,
         EventLogs,
         Expressions,
         JobFolders,
         JsonFiles,
+        JsonValues,
         ParquetFiles,
         Payloads,
         Pieces,

@@ -38,6 +38,12 @@ def decoded(given: Format | str, ddl: str, *values: bytes) -> list[Any]:
 # -- JSON -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_line_end_is_space_between_members_and_an_error_in_a_string() -> None:
+    found = decoded("json", "k string", b'{"k":\n"a"\n}', b'{"k": "a\nb"}', b'{"k": "c"}')
+    assert [found[0], found[2]] == [("a",), ("c",)]
+    assert found[1].startswith("Invalid control character")
+
+
 MOMENT = dt.datetime(2026, 1, 1, 12, 30, 0, 5, tzinfo=dt.UTC)
 JSON = {
     "boolean": ("true", True),

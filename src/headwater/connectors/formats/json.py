@@ -62,7 +62,8 @@ def _by_arrow(objects: Sequence[bytes], schema: pa.Schema) -> pa.Table:
     # error inside an object, and so is a line end inside a string. Also, Arrow 25 crashes on nothing but nulls.
     text = b"\n".join(objects)
     if text.count(b"\n") != len(objects) - 1:  # the parser cuts at line ends, which are mere space in an object
-        text = b"\n".join([one.replace(b"\n", b" ") for one in objects])
+        # A tab is space too, and in a string an error as a line end is, which a blank is not.
+        text = b"\n".join([one.replace(b"\n", b"\t") for one in objects])
     try:
         table = _parsed(text, pa.schema([field.with_type(_written(field.type)) for field in schema]))
     except Undecodable:
