@@ -10,7 +10,7 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, Union
+from typing import TYPE_CHECKING, Any, Self, Union
 
 from headwater.connectors.memory import MemorySink, RowsSource
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, no_timestamps, timestamp_array, timestamp_list
@@ -33,6 +33,9 @@ from headwater.task.host import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
 from headwater.words import StateBackendName
+
+if TYPE_CHECKING:
+    from headwater.testing.sql_harness import SqlHarness
 
 _FORMAT = 2
 _SINK = "@harness"
@@ -190,23 +193,58 @@ class Harness:
         state_backend: StateBackendName = "memory",
     ) -> Harness:
         """A harness of the same program that goes on from a snapshot, also from one of another parallelism or backend."""
-        content = json.loads(snapshot)
         harness = cls(build, schema, parallelism=parallelism, state_backend=state_backend)
-        cluster = harness._cluster
+        harness._go_on_from(snapshot)
+        return harness
+
+    @classmethod
+    def sql(
+        cls,
+        query: str,
+        tables: Mapping[str, SchemaLike],
+        *,
+        time: Mapping[str, str] | None = None,
+        keys: Mapping[str, str | Sequence[str]] | None = None,
+        snapshot: bytes | None = None,
+        parallelism: int = 1,
+        state_backend: StateBackendName = "memory",
+    ) -> SqlHarness:
+        """Drives a query over tables of some schemas.
+
+        `time` names the column of a table that holds its event time; in a table of `keys` a row replaces the one with its
+        key, or takes it away. `snapshot` is one of the same query, to go on from.
+
+        >>> harness = Harness.sql("SELECT k, SUM(n) AS total FROM t GROUP BY k", {"t": "k string, n long"})
+        >>> harness.push(("a", 1))
+        >>> harness.push(("a", 2))
+        >>> [(row.row_kind, row.k, row.total) for row in harness.take()]
+        [('+I', 'a', 1), ('+U', 'a', 3)]
+        """
+        from headwater.testing.sql_harness import SqlHarness
+
+        harness = SqlHarness(
+            query, tables, time=time or {}, keys=keys or {}, parallelism=parallelism, state_backend=state_backend
+        )
+        if snapshot is not None:
+            harness._go_on_from(snapshot)
+        return harness
+
+    def _go_on_from(self, snapshot: bytes) -> None:
+        content = json.loads(snapshot)
+        cluster = self._cluster
         records = {_place(name): base64.b64decode(record) for name, record in content["hosts"].items()}
         if content["format"] != _FORMAT or {level for level, _ in records} != {level for level, _ in cluster.hosts}:
             raise ChangelogError.bad_blob("the snapshot was taken of another program or version")
         if records.keys() != cluster.hosts.keys():
             records = rescale(records, cluster.plan)
-        harness._now_ms, harness._epoch = content["now_ms"], content["epoch"]
-        harness._given = content["given"]
-        harness._watermarks_ms, harness._idle = content["watermarks_ms"], set(content["idle"])
+        self._now_ms, self._epoch = content["now_ms"], content["epoch"]
+        self._given = content["given"]
+        self._watermarks_ms, self._idle = content["watermarks_ms"], set(content["idle"])
         for place, record in records.items():
             store = cluster.stores[place]
             store.write(1, "restored", record)
             store.set_head(Head(1, "restored", 1, len(record), 0))
             catch_up(cluster.hosts[place], store, f"snapshot of {place}")
-        return harness
 
     def _named(self, name: str | None) -> str:
         if name is None and len(self._schemas) == 1:

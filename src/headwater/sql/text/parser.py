@@ -46,8 +46,10 @@ class StatementParser(QueryParser):
     def parse_one(self, tokens: list[Token], text: str) -> Any:
         """What one statement says."""
         whole: Any = StatementParser._whole_statement
-        (found,) = self._parse(whole, tokens, text)
-        return found
+        found = self._parse(whole, tokens, text)
+        if len(found) != 1:
+            raise SqlError.unreadable(Place(text, tokens[0].start, tokens[0].end), "no statement begins so")
+        return found[0]
 
     def _whole_statement(self) -> Any:
         start = self._curr
