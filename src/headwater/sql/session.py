@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headwater.graph.flow import Flow
 from headwater.graph.graph import Graph
 from headwater.sql.bind.queries import QueryBinder
@@ -23,9 +25,9 @@ class Session:
         """The tables that something is inserted into already."""
         self._builder = Builder(graph)
 
-    def query(self, text: str) -> Relation:
-        """What a query gives."""
-        return QueryBinder(self.catalog, text).query(read_query(text).tree)
+    def query(self, text: str, tables: Mapping[str, Relation] | None = None) -> Relation:
+        """What a query gives; some tables may have names in it that the catalog does not know."""
+        return QueryBinder(self.catalog, text, tables or {}).query(read_query(text).tree)
 
     def build(self, relation: Relation, prefix: str) -> Flow:
         """Steps of the graph, which stay."""

@@ -18,6 +18,7 @@ from headwater.watermarks import Watermarks
 if TYPE_CHECKING:
     from headwater.graph.graph import Graph
     from headwater.job.engine import Job
+    from headwater.sql.relations import Relation
     from headwater.sql.session import Session
     from headwater.streams.stream import Stream
     from headwater.streams.table import Table
@@ -58,16 +59,16 @@ class SqlDoor:
         >>> env.table_rows("pets")
         [Row(name='Tom', age=3), Row(name='Rex', age=5)]
 
-        It gives the rows that SHOW and DESCRIBE show. All that is inserted is one job.
+        It gives the rows that SHOW, DESCRIBE and EXPLAIN show. All that is inserted is one job.
         """
         from headwater.sql.statements.running import execute
 
-        return execute(self._sql, self.graph, statement)
+        return execute(self._sql, self.graph, statement, self._explained)
 
     def run_sql(self, script: str | os.PathLike[str], **settings: Any) -> Job | None:
         """Run a script, given as text or as a path that ends in .sql: all its INSERT INTO are one job, which is run.
 
-        What SHOW and DESCRIBE show is printed. `settings` are those of `run`. Without any INSERT there is no job.
+        What SHOW, DESCRIBE and EXPLAIN show is printed. `settings` are those of `run`. Without any INSERT there is no job.
 
         >>> env = Environment("doc", engine="local")
         >>> job = env.run_sql('''
@@ -83,10 +84,15 @@ class SqlDoor:
 
         is_path = not isinstance(script, str) or (script.endswith(".sql") and len(script.split()) == 1)
         text = Path(script).read_text(encoding="utf-8") if is_path else str(script)
-        if not run_script(self._sql, self.graph, text, _print_rows):
+        if not run_script(self._sql, self.graph, text, self._explained, _print_rows):
             return None
         job: Job = self.run(**settings)  # type: ignore[attr-defined]
         return job
+
+    def _explained(self, relation: Relation, of: str) -> str:
+        from headwater.streams.table import Table
+
+        return Table(self, relation).explain(of)  # type: ignore[arg-type]
 
     def table_rows(self, name: str) -> list[Any]:
         """The rows of a table with 'connector' = 'memory', as far as they are published."""
@@ -134,7 +140,7 @@ class SqlDoor:
 def _print_rows(rows: Sequence[Any]) -> None:
     """What a statement of a script shows."""
     names = list(rows[0]._fields)
-    if names == ["statement"]:
-        sys.stdout.write(f"{rows[0].statement}\n")
+    if names in (["statement"], ["plan"]):
+        sys.stdout.writelines(f"{row[0]}\n" for row in rows)
     else:
         sys.stdout.write(table_text(names, rows, None))

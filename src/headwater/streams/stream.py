@@ -26,6 +26,7 @@ from headwater.words import WindowJoinHow
 
 if TYPE_CHECKING:
     from headwater.streams.keyed import KeyedStream
+    from headwater.streams.table import Table
 
 
 class Stream(RowSteps, ColumnSteps, Joinable, Ends):
@@ -215,6 +216,19 @@ class Stream(RowSteps, ColumnSteps, Joinable, Ends):
         [Row(counts=True, total=4, row_kind='+I')]
         """
         return self._add(AsChangelogNode.of(self._flow, key=key, name=name))
+
+    def to_table(self, *, time: str | None = None) -> Table:
+        """The stream as a table of SQL; `time` is the column that holds its event time.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.from_rows([(1,), (2,)], "n long").to_table().where("n > 1").collect()
+        [Row(n=2)]
+        """
+        from headwater.sql.bind.scan import scanned
+        from headwater.sql.declared import stream_table
+        from headwater.streams.table import Table
+
+        return Table(self._env, scanned(stream_table("stream", self._flow, time)))
 
     def with_row_kind(self) -> Step:
         """The changes as rows that are only added, with a last column `row_kind`: '+I', '-U', '+U' or '-D'."""

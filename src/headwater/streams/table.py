@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.connectors.contract import Changes
+from headwater.connectors.contract import Changes, Sink
 from headwater.connectors.memory import MemorySink
 from headwater.errors import HeadwaterError
 from headwater.graph.flow import Flow
@@ -13,9 +13,12 @@ from headwater.plan.explain import explain, explain_changes
 from headwater.plan.explain_state import explain_state
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Relation
+from headwater.sql.statements.shown import name_text
 from headwater.streams.settings import check_explained
 from headwater.streams.stream import Step
-from headwater.words import Explained
+from headwater.streams.table_windows import window_call
+from headwater.windows.assigners import WindowAssigner
+from headwater.words import Explained, RegularJoinHow
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
@@ -28,7 +31,10 @@ class _AllChanges(MemorySink):
 
 
 class Table:
-    """What a query gives: a table that changes as rows come. It becomes steps of the job when something reads it."""
+    """What a query gives: a table that changes as rows come. It becomes steps of the job when something reads it.
+
+    Some methods give other tables, as the clauses of a query do. In their text `this` is the table itself.
+    """
 
     def __init__(self, env: Environment, relation: Relation) -> None:
         self._env, self._relation = env, relation
@@ -41,6 +47,81 @@ class Table:
     def columns(self) -> list[str]:
         """The names of the columns."""
         return self._relation.names
+
+    # -- other tables -----------------------------------------------------------------------------------------------
+
+    def select(self, *expressions: str) -> Table:
+        """Columns that are computed of this table's, as behind SELECT.
+
+        >>> env = Environment("doc", engine="local")
+        >>> sales = env.from_rows([("a", 1), ("b", 2)], "shop string, n long").to_table()
+        >>> sales.where("n > 1").select("shop", "n * 10 AS tens").collect()
+        [Row(shop='b', tens=20)]
+        """
+        return self._queried("SELECT", _listed("select", expressions), "FROM this")
+
+    def where(self, condition: str) -> Table:
+        """The rows for which a condition is true."""
+        return self._queried("SELECT * FROM this WHERE", _listed("where", (condition,)))
+
+    def distinct(self) -> Table:
+        """Each row once."""
+        return self._queried("SELECT DISTINCT * FROM this")
+
+    def group_by(self, *keys: str) -> GroupedTable:
+        """Groups, for `agg`; without keys all rows are one.
+
+        >>> env = Environment("doc", engine="local")
+        >>> sales = env.from_rows([("a", 1), ("a", 2)], "shop string, n long").to_table()
+        >>> sales.group_by("shop").agg(total="SUM(n)").collect()
+        [Row(shop='a', total=3, row_kind='+I')]
+        """
+        return GroupedTable(self, keys)
+
+    def join(self, other: Table, on: str, *, how: RegularJoinHow = "inner") -> Table:
+        """Pairs of rows of this table and another for which a condition holds; the other one is `other`.
+
+        >>> env = Environment("doc", engine="local")
+        >>> orders = env.from_rows([(1, "EUR")], "id long, currency string", name="orders").to_table()
+        >>> rates = env.from_rows([("EUR", 2)], "code string, rate long", name="rates").to_table()
+        >>> orders.join(rates, "this.currency = other.code").select("id", "rate").collect()
+        [Row(id=1, rate=2)]
+        """
+        self._check_meets(other, "join")
+        if how not in ("inner", "left", "right", "full"):
+            raise SqlError.bad_argument("join", "is inner, left, right or full", how, "choose one of them")
+        joined = ("SELECT * FROM this", how.upper(), "JOIN other ON", _listed("join", (on,)))
+        return self._queried(*joined, other=other._relation)
+
+    def window(self, windows: WindowAssigner, on: str, *, by: tuple[str, ...] | list[str] = ()) -> Table:
+        """Each row with `window_start`, `window_end` and `window_time` of its windows over a time column.
+
+        >>> env = Environment("doc", engine="local")
+        >>> times = hw.Watermarks.monotonous("ms")
+        >>> rows = env.from_rows([("a", 1), ("a", 2), ("a", 12)], "k string, ms long", times)
+        >>> clicks = rows.with_column("ts", "to_timestamp_ltz(ms, 3)").to_table(time="ts")
+        >>> per_window = clicks.window(hw.tumbling("10 ms"), on="ts").group_by("k", "window_start", "window_end")
+        >>> per_window.agg(n="COUNT(*)").select("k", "n").collect()
+        [Row(k='a', n=2), Row(k='a', n=1)]
+
+        `by` are the columns that have sessions of their own.
+        """
+        return self._queried("SELECT * FROM TABLE(", window_call(windows, on, by), ")")
+
+    def union_all(self, other: Table) -> Table:
+        """The rows of this table and of another with the same columns."""
+        self._check_meets(other, "union_all")
+        return self._queried("SELECT * FROM this UNION ALL SELECT * FROM other", other=other._relation)
+
+    def _check_meets(self, other: object, step: str) -> None:
+        if not isinstance(other, Table) or other._env is not self._env:
+            raise SqlError.bad_argument(step, "needs a table of the same environment", other, "pass one")
+
+    def _queried(self, *lines: str, **others: Relation) -> Table:
+        """What a query over this table gives; parts stand in lines of their own, so that none comments another out."""
+        return Table(self._env, self._env._sql.query("\n".join(lines), {"this": self._relation, **others}))
+
+    # -- ends -------------------------------------------------------------------------------------------------------
 
     def collect(self) -> list[Any]:
         """Run the query over what input there is, to the end: its rows.
@@ -84,5 +165,40 @@ class Table:
         """The changes as a stream, which carries what each row does."""
         return Step(self._env, self._flow())
 
+    def sink(self, sink: Sink, *, name: str = "sink") -> Step:
+        """Hand the rows to a sink; one that only adds rows refuses a table that changes."""
+        given: object = sink
+        refuses = isinstance(given, Sink) and given.changes is Changes.REFUSED
+        if refuses and self._relation.updates:
+            raise SqlError.sink_takes_no_changes(None, name, sink.describe(), self._relation.updater.label)
+        flow = self._env._sql.build(self._relation, name)
+        return Step(self._env, self._env.graph.add(SinkNode.of(flow, sink=sink, name=name)))
+
     def _flow(self) -> Flow:
         return self._env._sql.build(self._relation, "query")
+
+
+class GroupedTable:
+    """Groups of a table's rows."""
+
+    def __init__(self, table: Table, keys: tuple[str, ...]) -> None:
+        self._table = table
+        self._keys = [_listed("group_by", (key,)) for key in keys]
+
+    def agg(self, **aggregates: str) -> Table:
+        """A row for each group: its keys, and aggregates by name, as `agg(total="SUM(n)")`."""
+        if not aggregates:
+            raise SqlError.bad_argument("agg", "needs aggregates by name", aggregates, 'write agg(n="COUNT(*)")')
+        called = [f"{_listed('agg', (text,))}\nAS {name_text(name)}" for name, text in aggregates.items()]
+        groups = ["GROUP BY", ",\n".join(self._keys)] if self._keys else []
+        return self._table._queried("SELECT", ",\n".join([*self._keys, *called]), "FROM this", *groups)
+
+
+def _listed(step: str, expressions: tuple[str, ...]) -> str:
+    everything: tuple[object, ...] = expressions
+    for given in everything:
+        if not isinstance(given, str) or not given.strip():
+            raise SqlError.bad_argument(step, "takes expressions of SQL", given, 'write them as text, such as "n * 2"')
+    if not expressions:
+        raise SqlError.bad_argument(step, "needs at least one expression", expressions, 'write select("*")')
+    return ",\n".join(expressions)

@@ -135,3 +135,13 @@ def test_a_script_is_read_from_a_file(env: hw.Environment, tmp_path: Path) -> No
         other.create_view("sales", other.from_rows([(1,)], "n int"))
         assert other.run_sql(given) is not None
         assert rows_of(other, "o") == [(1,)]
+
+
+def test_explain_says_how_a_query_would_run(env: hw.Environment) -> None:
+    env.execute_sql(f"CREATE TABLE o (who STRING, n BIGINT) {MEMORY}")
+    (state,) = env.execute_sql("EXPLAIN STATE SELECT who, COUNT(*) FROM sales GROUP BY who")
+    assert "grows for ever" in state.plan
+    plans = env.execute_sql("EXPLAIN INSERT INTO o SELECT who, COUNT(*) FROM sales GROUP BY who")
+    assert len(plans) == 1
+    assert "o.sink" not in [env.graph.uid(node) for node in env.graph]
+    assert "EXPLAIN ANALYZE is not supported" in refused(env, "EXPLAIN ANALYZE SELECT n FROM sales")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import SinkNode
 from headwater.sql.bind.queries import QueryBinder
 from headwater.sql.build.builder import uid_part
 from headwater.sql.errors import SqlError
+from headwater.sql.relations import Relation
 from headwater.sql.session import Session
 from headwater.sql.statements.inserts import inserted
 from headwater.sql.statements.settings import reset, set_option
@@ -21,6 +22,7 @@ from headwater.sql.text.statements import (
     CreateView,
     Describe,
     Drop,
+    Explain,
     Insert,
     Query,
     Reset,
@@ -30,25 +32,35 @@ from headwater.sql.text.statements import (
     StatementSet,
 )
 
-Show_ = Callable[[Sequence[Any]], None]
+Explains = Callable[[Relation, str], str]
+"""Says how what gives rows would run: its plan, its state or its changelog."""
+_DETAILS: Final = {"": "plan", "STATE": "state", "CHANGELOG_MODE": "changelog"}
 
 
-def execute(session: Session, graph: Graph, text: str) -> list[Any]:
+class Plan(NamedTuple):
+    """What EXPLAIN says."""
+
+    plan: str
+
+
+def execute(session: Session, graph: Graph, text: str, explains: Explains) -> list[Any]:
     """Run one statement: the rows that it shows. What it inserts becomes steps of the job."""
     statements = read_statements(text)
     if len(statements) != 1:
         place = statements[1].place if len(statements) > 1 else None
         raise SqlError.unreadable(place, "expected one statement; env.run_sql takes scripts")
-    rows, inserts = _run(session, statements[0])
+    rows, inserts = _run(session, statements[0], explains)
     _insert(session, graph, inserts)
     return rows
 
 
-def run_script(session: Session, graph: Graph, text: str, shown: Show_) -> bool:
+def run_script(
+    session: Session, graph: Graph, text: str, explains: Explains, shown: Callable[[Sequence[Any]], None]
+) -> bool:
     """Run the statements of a script, and show what they show; all its inserts become steps of the job, if it has some."""
     inserts: list[Insert] = []
     for statement in read_statements(text):
-        rows, more = _run(session, statement)
+        rows, more = _run(session, statement, explains)
         inserts += more
         if rows:
             shown(rows)
@@ -56,7 +68,7 @@ def run_script(session: Session, graph: Graph, text: str, shown: Show_) -> bool:
     return bool(inserts)
 
 
-def _run(session: Session, statement: Statement) -> tuple[list[Any], Sequence[Insert]]:
+def _run(session: Session, statement: Statement, explains: Explains) -> tuple[list[Any], Sequence[Insert]]:
     """What a statement shows, and what it inserts."""
     catalog = session.catalog
     if isinstance(statement, CreateTable):
@@ -78,13 +90,26 @@ def _run(session: Session, statement: Statement) -> tuple[list[Any], Sequence[In
         return [], (statement,)
     elif isinstance(statement, StatementSet):
         return [], statement.inserts
+    elif isinstance(statement, Explain):
+        return _explained(session, statement, explains), ()
     elif isinstance(statement, Query):
         raise SqlError.misplaced(
             statement.place, "a query", "a script", "write INSERT INTO a table, or call env.sql for its rows"
         )
-    else:
-        raise SqlError.not_supported(statement.place, "this statement here", "call table.explain()")
     return [], ()
+
+
+def _explained(session: Session, statement: Explain, explains: Explains) -> list[Any]:
+    """How queries would run; of an INSERT what goes into its table."""
+    if statement.detail not in _DETAILS:
+        raise SqlError.not_supported(
+            statement.place, f"EXPLAIN {statement.detail}", "there are EXPLAIN, EXPLAIN STATE and CHANGELOG_MODE"
+        )
+    catalog, text = session.catalog, statement.place.text
+    inserts = [one for one in statement.statements if isinstance(one, Insert)]
+    relations = [relation for _, relation in inserted(catalog, inserts)]
+    relations += [QueryBinder(catalog, text).query(one.tree) for one in statement.statements if isinstance(one, Query)]
+    return [Plan(explains(relation, _DETAILS[statement.detail])) for relation in relations]
 
 
 def _create_view(session: Session, statement: CreateView) -> None:
