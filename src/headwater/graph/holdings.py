@@ -141,10 +141,10 @@ _JOIN_WAYS = (
 
 
 def _regular_join(node: Any) -> tuple[Holding, ...]:
-    until = _for(node.ttl_ms, *_JOIN_WAYS)
+    left, right = (_for(ttl_ms, *_JOIN_WAYS) for ttl_ms in node.ttls_ms)
     return (
-        Holding("all left rows", _per(node.key), entry_bytes=_row_bytes(node.left_schema), **until),
-        Holding("all right rows", _per(node.right_key), entry_bytes=_row_bytes(node.right_schema), **until),
+        Holding("all left rows", _per(node.key), entry_bytes=_row_bytes(node.left_schema), **left),
+        Holding("all right rows", _per(node.right_key), entry_bytes=_row_bytes(node.right_schema), **right),
     )
 
 
