@@ -46,7 +46,7 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 _UNARY: Final[dict[type[exp.Expr], str]] = {exp.Neg: "NEGATE", exp.Not: "NOT"}
-_UNITS: Final = {"TIMESTAMPADD", "TIMESTAMPDIFF"}
+UNITS: Final = {"TIMESTAMPADD", "TIMESTAMPDIFF"}
 """Functions whose first argument is a word such as DAY."""
 
 
@@ -187,7 +187,7 @@ class Binder:
             raise self._no_function(name)
         given = list(tree.expressions)
         terms = []
-        if name in _UNITS and given:
+        if name in UNITS and given:
             terms.append(text(given.pop(0).name.upper()))
         terms += [self._clause(part) if isinstance(part, exp.Property) else self._term(part) for part in given]
         return self._call(name, terms)

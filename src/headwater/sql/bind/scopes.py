@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headwater.data.expressions.binding import UNITS
 from headwater.data.functions import CHANGING
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Relation, column_tree
@@ -61,6 +62,8 @@ class Scope:
             return self.column(node)
         if isinstance(node, exp.Anonymous) and isinstance(node.this, str):
             node.set("this", node.this.upper())
+            if node.this in UNITS and node.expressions:  # a word such as DAY is no column
+                node.set("expressions", [exp.Var(this=node.expressions[0].name), *node.expressions[1:]])
         return node
 
     def column(self, tree: exp.Column) -> exp.Expr:

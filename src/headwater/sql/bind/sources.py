@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headwater.data.functions.types import INT, Type
+from headwater.data.functions.terms import Term
+from headwater.data.functions.types import BOOLEAN, INT, Type
 from headwater.sql.bind import joins, scan, windows
 from headwater.sql.bind.scalars import bound
 from headwater.sql.bind.scopes import Scope, Visible
@@ -66,7 +67,8 @@ def table(binder: QueryBinder, tree: exp.Expr) -> Scope:
     elif isinstance(tree, exp.Query):
         relation = binder.query(tree)
     elif isinstance(tree, exp.Unnest):
-        return _unnested(binder, Scope(Values((), ((),)), (), binder.text), tree, keeps_empty=False)
+        one_row = Values((Field("nothing", BOOLEAN),), ((Term(BOOLEAN, "true"),),))
+        return _unnested(binder, Scope(one_row, (), binder.text), tree, keeps_empty=False)
     else:
         raise SqlError.not_supported(binder.place(tree), "this in FROM", "name a table, a view or a subquery")
     if columns and len(columns) != len(relation.fields):
@@ -95,10 +97,13 @@ def _unnested(binder: QueryBinder, scope: Scope, tree: exp.Unnest, *, keeps_empt
     of = bound(tree.expressions[0], scope)
     alias = tree.args.get("alias")
     given = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+    place = tree.args.get("offset")
+    if given and isinstance(place, exp.Identifier):  # the parser takes the last name away
+        given.append(place.name)
     types = _item_types(of.term.type)
     if types is None:
         raise SqlError.wrong_type(binder.place(tree), "what is unnested", str(of.term.type), "an array or a map")
-    has_place = bool(tree.args.get("offset"))
+    has_place = bool(place)
     shown = [*types, *([("ORDINALITY", INT)] if has_place else [])]
     if given and len(given) != len(shown):
         raise SqlError.wrong_count(binder.place(tree), "the alias of UNNEST", len(given), len(shown))

@@ -17,7 +17,7 @@ class QueryParser(FlinkParser):
 
     def _query(self) -> exp.Query:
         start = self._curr
-        query = self._parse_query_modifiers(self._parse_set_operations(self._parse_select(nested=False, table=False)))
+        query = self._parse_query_modifiers(self._parse_set_operations(self._parse_select(nested=True, table=False)))
         if isinstance(query, exp.Values):
             query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=query))
         if not isinstance(query, exp.Query):
@@ -53,9 +53,10 @@ class QueryParser(FlinkParser):
         if self._match_text_seq("TABLE"):
             table = exp.Table(this=self._parse_id_var())
             if self._match(TokenType.PARTITION_BY):
-                wrapped = self._match(TokenType.L_PAREN)
-                table.set("partition", exp.Tuple(expressions=self._parse_csv(self._parse_column)))
-                if wrapped:
+                is_list = self._match(TokenType.L_PAREN)  # without parentheses it is one column
+                columns = self._parse_csv(self._parse_column) if is_list else [self._parse_column()]
+                table.set("partition", exp.Tuple(expressions=columns))
+                if is_list:
                     self._match_r_paren()
             return table
         if self._is_at("("):
