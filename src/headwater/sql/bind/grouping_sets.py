@@ -64,7 +64,7 @@ class _Change:
         if is_call(node):
             return node
         if isinstance(node, exp.Anonymous) and node.this in ("GROUPING", "GROUPING_ID", "GROUP_ID"):
-            return exp.Literal.number(self._bits(node))
+            return exp.Cast(this=exp.Literal.number(self._bits(node)), to=exp.DataType.build("BIGINT"))
         if node in self._every and node not in self._keys:
             return exp.Anonymous(this=NULL_OF, expressions=[exp.Literal.string(str(self._every.index(node)))])
         return None

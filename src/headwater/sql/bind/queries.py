@@ -82,6 +82,8 @@ class QueryBinder:
                 scope.resolved(one)  # names that joins could tell apart may be ambiguous among all tables
         scope = conditions.where(self, scope, left)
         items = self._items(tree, scope)
+        hidden = [] if tree.args.get("distinct") else ordering.hidden(tree, scope, items)
+        items = [*items, *hidden]
         grouped = grouping.grouped(self, tree, scope, items)
         if grouped is not None:
             relation, items, having = grouped
@@ -95,8 +97,7 @@ class QueryBinder:
                 raise SqlError.misplaced(
                     self.place(tree.args["having"]), "HAVING", "a query without GROUP BY", "use WHERE"
                 )
-        hidden = [] if grouped is not None or tree.args.get("distinct") else ordering.hidden(tree, scope, items)
-        relation, items = overs.with_overs(self, relation, [*items, *hidden], tree)
+        relation, items = overs.with_overs(self, relation, items, tree)
         shown = self._projected(relation, items)
         if tree.args.get("distinct") is not None:
             if tree.args["distinct"].args.get("on") is not None:
@@ -120,6 +121,8 @@ class QueryBinder:
                 items += [(v.name, scope.column(_column(v.table, v.name))) for v in scope.starred(item)]
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
+            if inner.find(exp.Query) is not None:
+                raise SqlError.not_supported(self.place(inner), "a subquery among the columns", "write a join")
             name = item.alias if isinstance(item, exp.Alias) else _own_name(inner) or f"EXPR${number}"
             items.append((name, scope.resolved(inner)))
         names: list[str] = []

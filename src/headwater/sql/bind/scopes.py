@@ -60,11 +60,17 @@ class Scope:
     def _resolved_node(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             return self.column(node)
+        if isinstance(node, exp.Bracket) and self._is_map(node.this):
+            return exp.Anonymous(this="MAP", expressions=node.expressions)
         if isinstance(node, exp.Anonymous) and isinstance(node.this, str):
             node.set("this", node.this.upper())
             if node.this in UNITS and node.expressions:  # a word such as DAY is no column
                 node.set("expressions", [exp.Var(this=node.expressions[0].name), *node.expressions[1:]])
         return node
+
+    def _is_map(self, tree: exp.Expr) -> bool:
+        """Whether a word before brackets says that they hold a map."""
+        return isinstance(tree, exp.Column) and tree.sql().upper() == "MAP" and not self.knows(tree)
 
     def column(self, tree: exp.Column) -> exp.Expr:
         """The column that a name stands for, with the fields of it that are named."""

@@ -100,24 +100,29 @@ def _interval(builder: Builder, relation: IntervalJoin) -> Flow:
     right = _right(builder, relation, builder.flow(relation.right))
     left_keyed, right_keyed = _keyed(builder, relation, left, right)
     between = tuple(dt.timedelta(milliseconds=bound) for bound in (relation.lower, relation.upper))
-    tags: dict[str, Any] = {}
-    if relation.how in ("left", "full"):
-        tags["unmatched_left"] = OutputTag("unmatched_left", left.schema)
-    if relation.how in ("right", "full"):
-        tags["unmatched_right"] = OutputTag("unmatched_right", right.schema)
+    outer = {
+        name: (side, keyed.key.columns)
+        for name, kind, side, keyed in (
+            ("unmatched_left", "left", left, left_keyed),
+            ("unmatched_right", "right", right, right_keyed),
+        )
+        if relation.how in (kind, "full") and keyed.key is not None
+    }
+    tags: dict[str, Any] = {name: OutputTag(name, side.schema) for name, (side, _) in outer.items()}
     node = IntervalJoinNode.of(
         left_keyed, right_keyed, between=(between[0], between[1]), time=relation.domain, suffix="_of_right", **tags
     )
     flow = builder.add(node, "interval_join")
     shown = _shown(builder, relation, flow)
     parts = [builder.compute(shown, as_they_are(relation), kind="columns")]
-    for tag in tags.values():
-        alone = builder.graph.side_output(flow, tag)
+    for name, (side, key) in outer.items():
         columns = {
-            field.name: Term(field.type, quoted(field.name) if field.name in alone.schema.names else _null(field))
+            field.name: Term(field.type, quoted(field.name) if field.name in side.schema.names else _null(field))
             for field in relation.fields
         }
-        parts.append(builder.compute(alone, columns, kind="unmatched"))
+        parts.append(builder.compute(builder.graph.side_output(flow, tags[name]), columns, kind="unmatched"))
+        has_null = " OR ".join(f"{quoted(column)} IS NULL" for column in key)  # the join leaves such rows out
+        parts.append(builder.compute(side, columns, condition=Term(BOOLEAN, f"({has_null})"), kind="without_key"))
     return parts[0].union(*parts[1:]) if len(parts) > 1 else parts[0]
 
 

@@ -49,10 +49,14 @@ def _rank(builder: Builder, relation: Rank) -> Flow:
 
 
 def _order(order: Sequence[Order]) -> dict[str, Any]:
+    """The settings of nodes; a column that comes again orders nothing more."""
+    first: dict[str, Order] = {}
+    for one in order:
+        first.setdefault(one.column, one)
     return {
-        "by": [one.column for one in order],
-        "descending": [one.is_falling for one in order],
-        "nulls_first": [one.is_null_first for one in order],
+        "by": list(first),
+        "descending": [one.is_falling for one in first.values()],
+        "nulls_first": [one.is_null_first for one in first.values()],
     }
 
 
