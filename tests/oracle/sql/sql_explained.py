@@ -1,0 +1,61 @@
+"""Where statements differ from Flink's on purpose: which, and why. README.md has the reasons, too.
+
+A rule is a regular expression over `statement :: difference`. Every rule must be needed by some recorded case.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Rule(NamedTuple):
+    """Differences of one kind."""
+
+    pattern: str
+    reason: str
+
+
+SPREAD = "The spread of integers (STDDEV, VAR) is a DOUBLE. In Flink it is an integer, and cut off at every step."
+SEVERAL = "COUNT(DISTINCT a, b) counts pairs. Flink refuses it."
+APPROXIMATE = "APPROX_COUNT_DISTINCT runs over streams. Flink refuses it."
+SHORT_GROUPS = "GROUP BY takes the name or the number of a column that is shown. Flink refuses both."
+DIGITS = "A time of a table that is declared in Python has six digits, also as text."
+BARE_NULL = "A bare NULL may stand in VALUES beside other values. Flink refuses it."
+HOPS = "HOP may have a size that is no multiple of its slide. Flink refuses to aggregate it."
+OFFSETS = "Windows with an offset count every row in time. Flink 2.2 fires them as if they had none, and loses rows."
+ROW_NAMES = "The fields of ROW(…) are called f0, f1, …"
+FLINK_FAILS = "Flink fails here by mistake."
+EXPLAINED: tuple[Rule, ...] = (
+    Rule(r":: (failed by Flink: NullPointerException|refused by Flink: .*does not support retraction)", FLINK_FAILS),
+    Rule(r"TUMBLE\(TABLE orders, DESCRIPTOR\(ts\), INTERVAL '10' SECOND, INTERVAL '-?3' SECOND\).* :: rows", OFFSETS),
+    Rule(r"ROW\(id, 'q'\).* :: columns .*row<expr", ROW_NAMES),
+    Rule(r"(STDDEV|VAR)_(POP|SAMP)\((amount|id|k|c\d)\).* :: columns", SPREAD),
+    Rule(r":: refused by Flink: .*only support the count of one field", SEVERAL),
+    Rule(r":: refused by Flink: .*APPROX_COUNT_DISTINCT", APPROXIMATE),
+    Rule(r"GROUP BY (kk|1) :: refused by Flink", SHORT_GROUPS),
+    Rule(r"CAST\(dt AS STRING\).* :: rows", DIGITS),
+    Rule(r"VALUES .* :: refused by Flink: .*Illegal use of 'NULL'", BARE_NULL),
+    Rule(r":: refused by Flink: .*HOP table function based aggregate", HOPS),
+)
+NOT_YET: tuple[str, ...] = (
+    "is not supported",
+    "'amount' is neither grouped by nor inside of an aggregate",  # COLLECT and ARRAY_AGG are no aggregates here
+    "there is no function SINGLE_VALUE",
+    "interval join gives rows in another order",  # so that its time is none for windows
+    "the query behind IN has",  # tied to the outer query
+    "is no time attribute",  # OVER goes by time alone
+    "OVER needs rows that are only added",
+)
+"""What we refuse and Flink has, by words of the error. These need no case: what is built may stay in the list."""
+
+
+def reason(statement: str, difference: str) -> Rule | None:
+    """The rule that explains a difference."""
+    text = f"{statement} :: {difference}"
+    return next((rule for rule in EXPLAINED if re.search(rule.pattern, text, re.DOTALL)), None)
+
+
+def is_refusal(difference: str) -> bool:
+    """Whether we refuse what we say is not there yet."""
+    return difference.startswith("refused by us: ") and any(words in difference for words in NOT_YET)
