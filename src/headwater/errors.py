@@ -420,9 +420,10 @@ class JobError(HeadwaterError):
 
     @classmethod
     def corrupt(cls, path: str, problem: str) -> JobError:
-        return JobFolderDamaged(
-            f"{path} cannot be read: {problem}; restore it from a copy of the job folder, or start in an empty job_dir"
-        )
+        damage = f"{path} cannot be read: {problem}"
+        error = JobFolderDamaged(f"{damage}; restore it from a copy of the job folder, or start in an empty job_dir")
+        error.damage = damage
+        return error
 
     @classmethod
     def newer_format(cls, path: str, found: int, known: int) -> JobError:
@@ -455,6 +456,8 @@ class JobFolderDamaged(JobError):
     """A file of the job folder that is not what was written."""
 
     is_final = True
+    damage = ""
+    """Which file it is, and what is wrong with it."""
 
 
 class NewerFormat(JobError):

@@ -174,7 +174,7 @@ def files(
     return FilesSink(folder, format, partitions=Partitions(partition_by), limits=limits)
 
 
-def read_files(
+def read_files(  # noqa: PLR0913  each is a choice of its own, and all but one have a default
     folder: str | os.PathLike[str],
     *,
     format: FileFormat = "parquet",  # noqa: A002
@@ -186,6 +186,7 @@ def read_files(
     settle: Duration = "1 s",
     bad_records: BadRecords = "fail",
     metadata: Mapping[str, str] | None = None,
+    max_unpacked_bytes: int = 1 << 30,
 ) -> FilesSource:
     """Parquet, JSON-lines ('json') or CSV files of a folder, and those that come into it later, each once and whole.
 
@@ -193,7 +194,8 @@ def read_files(
     `watch=False` the input is what is there when the job first starts. A file that was written to within `settle` is left
     for later. An epoch reads `max_files_per_epoch` at most, whatever `max_rows_per_epoch` says: rows are not counted
     beforehand. One that cannot be read stops the job, or with `bad_records="dead_letters"` becomes a row there. `metadata`
-    maps columns to what they get of the file: 'path', 'size_bytes' or 'modified'.
+    maps columns to what they get of the file: 'path', 'size_bytes' or 'modified'. A file that unpacks to more than
+    `max_unpacked_bytes`, and to more than 100 times its own size, cannot be read.
     """
     settle_ms = duration_ms(settle, what="settle")
     return FilesSource(
@@ -204,6 +206,7 @@ def read_files(
         max_files_per_epoch=max_files_per_epoch,
         bad_records=bad_records,
         metadata=metadata or {},
+        max_unpacked_bytes=max_unpacked_bytes,
     )
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headwater.durable import sync_folder, write_atomically
 from headwater.errors import SourceError
+from headwater.shapes import fits
 from headwater.stored_paths import below
 
 
@@ -60,11 +61,13 @@ class Batches:
     def read(self, number: int, share: slice) -> Iterator[pa.RecordBatch]:
         """The rows of some of the parts of a batch."""
         try:
-            names: list[str] = json.loads(self._list(number).read_bytes())["files"]
+            names = json.loads(self._list(number).read_bytes())["files"]
+            if not fits(names, list[str]):
+                raise ValueError("its list of files is none")
             for name in names[share]:
                 with pa.memory_map(str(below(self._files(number), name, self._list(number)))) as source:
                     yield from pa.ipc.open_stream(source)
-        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        except (OSError, ValueError, LookupError, TypeError, RecursionError, pa.ArrowException) as error:
             raise SourceError.unreadable(
                 f"batch {number} in {self._folder}",
                 f"{error}",
@@ -89,7 +92,7 @@ class Batches:
                 yield self._list(one)
 
     def _listed(self) -> list[int]:
-        return [int(path.stem) for path in self._folder.glob("*.json")]
+        return [int(path.stem) for path in self._folder.glob("[0-9]" * 10 + ".json")]
 
     def _list(self, number: int) -> Path:
         return self._folder / f"{number:010d}.json"

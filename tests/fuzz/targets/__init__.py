@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.fuzz.target import Target
 from tests.fuzz.targets.checkpoints import SparkCheckpoints
+from tests.fuzz.targets.connector_notes import ConnectorNotes
 from tests.fuzz.targets.event_logs import EventLogs
 from tests.fuzz.targets.expressions import Expressions
 from tests.fuzz.targets.input_files import CsvFiles, JsonFiles, ParquetFiles
@@ -18,6 +19,7 @@ TARGETS: dict[str, type[Target]] = {
     target.name: target
     for target in (
         AvroValues,
+        ConnectorNotes,
         CsvFiles,
         CsvValues,
         EventLogs,

@@ -18,6 +18,7 @@ from tests.parts.halves import run_epochs
 
 import headwater as hw
 from headwater.connectors.files.formats import READERS
+from headwater.connectors.files.unpacked import Unpacked
 
 OLD = 1_700_000_000
 
@@ -385,9 +386,10 @@ def test_an_epoch_that_failed_reads_the_same_files_again(tmp_path: Path) -> None
 @pytest.mark.parametrize("text", ["1e-77", "1e-99999999", "0." + "0" * 90 + "1", "1e99", "1_0", "x"])
 def test_decimals_of_csv_are_read_by_their_digits_or_refused(tmp_path: Path, text: str) -> None:
     schema = hw.Schema.of("d decimal(38,2), t string").arrow
-    (tmp_path / "good.csv").write_text('d,t\n 1.5,1e9\n1e3,x\n,y\n"-.25",\n')
-    rows = [row for batch in READERS["csv"](tmp_path / "good.csv", schema) for row in batch.to_pylist()]
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_text('d,t\n 1.5,1e9\n1e3,x\n,y\n"-.25",\n')
+    rows = [row for batch in READERS["csv"](good, schema, Unpacked(good, 1 << 20)) for row in batch.to_pylist()]
     assert [row["d"] for row in rows] == [Decimal("1.5"), 1000, None, Decimal("-0.25")]
-    (tmp_path / "bad.csv").write_text(f"d,t\n1.5,x\n{text},y\n")
+    bad.write_text(f"d,t\n1.5,x\n{text},y\n")
     with pytest.raises(ValueError, match="column 'd'"):
-        list(READERS["csv"](tmp_path / "bad.csv", schema))
+        list(READERS["csv"](bad, schema, Unpacked(bad, 1 << 20)))

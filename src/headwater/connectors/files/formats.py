@@ -11,14 +11,17 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
+from headwater.connectors.files.parquet import batches_of
+from headwater.connectors.files.unpacked import Unpacked, opened, unpacked
 from headwater.connectors.formats import JsonFormat, decimals, numbered_rows
 from headwater.data.schema import Schema
 from headwater.data.sound import fault_in
 from headwater.errors import SchemaError
 
-_BATCH_ROWS = 65_536
 _BLOCK_BYTES = 8 << 20
 """Of text that is decoded at a time."""
+_LINE_BYTES = 64 << 20
+"""The most that a row may have: what has no end of a line in it is no file of lines."""
 _TEXT = {
     pa.string(),
     pa.large_string(),
@@ -29,24 +32,25 @@ _TEXT = {
 }
 
 
-def read_parquet(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_parquet(path: Path, schema: pa.Schema, most: Unpacked) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file."""
-    with pq.ParquetFile(path) as file:
-        there = set(file.schema_arrow.names)
-        wanted = [name for name in schema.names if name in there]
-        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
-            yield _fitted(batch, schema)
+    for batch in batches_of(path, schema.names):
+        fitted = _fitted(batch, schema)
+        most.add(fitted.nbytes + len(fitted))  # a column of nothing but nulls may have no bytes
+        yield fitted
 
 
-def read_json(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_json(path: Path, schema: pa.Schema, most: Unpacked) -> Iterator[pa.RecordBatch]:
     """The rows of a file of JSON lines; empty lines are none."""
     number, rest = 1, b""
-    with _opened(path) as source:
+    with unpacked(path, most) as source:
         # Not `read`: where that fails, pyarrow keeps the room that it had made for the block.
         while block := source.read_buffer(_BLOCK_BYTES).to_pybytes():
             *lines, rest = (rest + block).split(b"\n")
             yield from _decoded(lines, schema, number)
             number += len(lines)
+            if len(rest) > _LINE_BYTES:
+                raise ValueError(f"line {number} has more than {_LINE_BYTES:,} bytes")
     yield from _decoded([rest], schema, number)
 
 
@@ -61,7 +65,7 @@ def _decoded(lines: list[bytes], schema: pa.Schema, first: int) -> Iterator[pa.R
         raise ValueError(f"line {number}: {reason}")
 
 
-def read_csv(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_csv(path: Path, schema: pa.Schema, most: Unpacked) -> Iterator[pa.RecordBatch]:
     """The rows of a CSV file with a header. Nothing between two commas is null, and `""` is empty text."""
     types = {field.name: _in_csv(field.type) for field in schema}
     convert = pa_csv.ConvertOptions(
@@ -73,7 +77,7 @@ def read_csv(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         quoted_strings_can_be_null=False,
     )
     parse, read = pa_csv.ParseOptions(newlines_in_values=True), pa_csv.ReadOptions(block_size=_BLOCK_BYTES)
-    with _opened(path) as source:
+    with unpacked(path, most) as source:
         if path.stat().st_size == 0:
             return
         with pa_csv.open_csv(source, read_options=read, parse_options=parse, convert_options=convert) as rows:
@@ -81,7 +85,7 @@ def read_csv(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
                 yield _fitted(_with_decimals(batch, schema), schema)
 
 
-READERS: dict[str, Callable[[Path, pa.Schema], Iterator[pa.RecordBatch]]] = {
+READERS: dict[str, Callable[[Path, pa.Schema, Unpacked], Iterator[pa.RecordBatch]]] = {
     "parquet": read_parquet,
     "json": read_json,
     "csv": read_csv,
@@ -92,7 +96,7 @@ def schema_of(path: Path, format: str) -> pa.Schema:  # noqa: A002  the name use
     """The schema that a file has; of text, what its first rows look like."""
     if format == "parquet":
         return pq.read_schema(path)
-    with _opened(path) as source:
+    with opened(path) as source:
         if format == "json":
             first = source.read(_BLOCK_BYTES)
             whole = first[: first.rfind(b"\n") + 1] or first
@@ -112,11 +116,6 @@ def carried(found: pa.Schema) -> Schema:
         except SchemaError as error:
             raise SchemaError.of_column(field.name, "", error) from None
     return Schema.of(pa.schema(fields))
-
-
-def _opened(path: Path) -> pa.NativeFile:
-    """A file to read from its beginning; one whose name ends in .gz, .zst or .bz2 as what is packed in it."""
-    return pa.input_stream(str(path), compression="detect")
 
 
 def _in_csv(dtype: pa.DataType) -> pa.DataType:

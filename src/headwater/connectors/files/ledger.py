@@ -15,8 +15,10 @@ from typing import Any
 
 from headwater.durable import append_lines, sync_folder
 from headwater.errors import SourceError
+from headwater.shapes import misfit
 
 _FORMAT = 1
+_MISSHAPEN = (LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,11 @@ class Ledger:
             raise self._damaged(f"it ends before file {number}")
         with self._path.open("rb") as source:
             source.seek(self._starts[number])
-            line = json.loads(source.readline())
-        return FoundFile(line["path"], line["size"], line["modified"])
+            line = source.readline()
+        try:
+            return _file_in(json.loads(line))
+        except _MISSHAPEN as error:
+            raise self._damaged(f"file {number}: {type(error).__name__}: {error}") from None
 
     def _line(self, line: bytes) -> FoundFile | None:
         try:
@@ -94,19 +99,19 @@ class Ledger:
                 self.is_closed = True
                 return None
             if content["number"] != len(self):
-                raise self._damaged(f"file {content['number']} is where file {len(self)} should be")
-            return FoundFile(content["path"], content["size"], content["modified"])
-        except (ValueError, KeyError, TypeError) as error:
+                raise self._damaged(f"file {content['number']!r:.100} is where file {len(self)} should be")
+            return _file_in(content)
+        except _MISSHAPEN as error:
             raise self._damaged(f"{type(error).__name__}: {error}") from None
 
     def _begin(self, head: dict[str, Any]) -> None:
         if head["format"] != _FORMAT:
-            raise self._damaged(f"it has format {head['format']}, this version reads {_FORMAT}")
+            raise self._damaged(f"it has format {head['format']!r:.100}, this version reads {_FORMAT}")
         if head["splits"] != self._splits:
             raise SourceError.unreadable(
                 str(self._path),
-                f"its files are dealt to {head['splits']} splits, the source has {self._splits}",
-                f"give the source splits={head['splits']}, or another uid to read everything anew",
+                f"its files are dealt to {head['splits']!r:.100} splits, the source has {self._splits}",
+                f"give the source splits={head['splits']!r:.100}, or another uid to read everything anew",
             )
         self.is_begun = True
 
@@ -114,3 +119,11 @@ class Ledger:
         return SourceError.unreadable(
             f"ledger {self._path}", problem, "restore it from a copy of the job folder or from a savepoint"
         )
+
+
+def _file_in(line: dict[str, Any]) -> FoundFile:
+    """The file that a line names."""
+    found = FoundFile(line["path"], line["size"], line["modified"])
+    if (problem := misfit(found)) is not None:
+        raise TypeError(problem)
+    return found

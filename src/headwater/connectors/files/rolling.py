@@ -7,19 +7,19 @@ it: files are merged again from what is held until the result has its name.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from headwater.connectors.contract import Staged
 from headwater.durable import append_line, sync_folder, write_atomically
-from headwater.errors import PublishError
+from headwater.errors import JobError, JobFolderDamaged, PublishError
 from headwater.stored_paths import below
+from headwater.versioned import Versioned
 
 Merge = Callable[[Sequence[Path], Path], None]
 """Writes the rows of files, in their order, to a new file."""
@@ -52,6 +52,23 @@ class _File:
         return self.name.rpartition("/")[0]
 
 
+@dataclass(frozen=True)
+class _Line(Versioned):
+    """A line of `held.jsonl`: files that are held, folders that are being rolled, or that these are done."""
+
+    epoch: int = -1
+    now_ms: int = 0
+    files: tuple[tuple[str, int, int], ...] = ()
+    """Of each its name, rows and bytes."""
+    rolling: tuple[str, ...] = ()
+    rolled: bool = False
+
+    @classmethod
+    def of(cls, epoch: int, now_ms: int, files: Iterable[_File]) -> _Line:
+        """The files of an epoch."""
+        return cls(epoch, now_ms, tuple((file.name, file.rows, file.size_bytes) for file in files))
+
+
 @dataclass
 class _Notes:
     """What the lines of `held.jsonl` say, one after the other."""
@@ -65,27 +82,27 @@ class _Notes:
     """By folder, what is becoming one file."""
     lines: int = 0
 
-    def hear(self, line: dict[str, Any]) -> None:
-        """Take the next line in."""
+    def hear(self, line: _Line) -> None:
+        """Take the next line in; `KeyError` if it rolls what is not held."""
         self.lines += 1
-        self.epoch = max(self.epoch, line.get("epoch", -1))
-        for name, rows, size_bytes in line.get("files", ()):
-            file = _File(line["epoch"], line["now_ms"], name, rows, size_bytes)
+        self.epoch = max(self.epoch, line.epoch)
+        for name, rows, size_bytes in line.files:
+            file = _File(line.epoch, line.now_ms, name, rows, size_bytes)
             self.folders.setdefault(file.folder, []).append(file)
             self.size_bytes[file.folder] = self.size_bytes.get(file.folder, 0) + size_bytes
-        for folder in line.get("rolling", ()):
+        for folder in line.rolling:
             self.rolling[folder] = self.folders.pop(folder)
             del self.size_bytes[folder]
-        if line.get("rolled"):
+        if line.rolled:
             self.rolling = {}
 
-    def said(self, *, up_to: int) -> Iterator[dict[str, Any]]:
+    def said(self, *, up_to: int) -> Iterator[_Line]:
         """The fewest lines that say what is held of epochs up to one."""
-        yield {"epoch": min(self.epoch, up_to)}
+        yield _Line(min(self.epoch, up_to))
         held = sorted((file for files in self.folders.values() for file in files), key=lambda file: file.epoch)
         for (epoch, now_ms), files in groupby(held, key=lambda file: (file.epoch, file.now_ms)):
             if epoch <= up_to:
-                yield _line(epoch, now_ms, files)
+                yield _Line.of(epoch, now_ms, files)
 
 
 class Held:
@@ -104,9 +121,18 @@ class Held:
         """Learn what is held, and end a roll that was begun."""
         self._notes = _Notes()
         if self._file.exists():
-            for line in self._file.read_text().split("\n")[:-1]:  # what follows the last line end was torn by a crash
-                self._notes.hear(json.loads(line))
+            with damage_told(self.uid, self._folder):
+                self._hear_all()
         self._finish()
+
+    def _hear_all(self) -> None:
+        lines = self._file.read_text(errors="replace").split("\n")[:-1]  # what follows the last line end was torn
+        for number, line in enumerate(lines, 1):
+            where = f"{self._file}, line {number},"
+            try:
+                self._notes.hear(_Line.from_text(line, where))
+            except KeyError as error:
+                raise JobError.corrupt(where, f"it rolls {error}, and nothing is held there") from None
 
     def take(self, epoch: int, now_ms: int, files: Sequence[Staged], *, ended: bool) -> None:
         """Hold the files of an epoch, once, and roll what is due: at the end of input all."""
@@ -115,7 +141,7 @@ class Held:
             for staged in files:
                 _move(Path(staged.path), below(self._held, staged.name, f"epoch {epoch}"), self.uid)
             taken = [_File(epoch, now_ms, file.name, file.rows, file.size_bytes) for file in files]
-            self._say(_line(epoch, now_ms, taken))
+            self._say(_Line.of(epoch, now_ms, taken))
         self._roll(list(notes.folders) if ended else self._due(now_ms))
 
     def roll_all(self) -> None:
@@ -145,7 +171,7 @@ class Held:
 
     def _roll(self, folders: list[str]) -> None:
         if folders:
-            self._say({"rolling": folders})
+            self._say(_Line(rolling=tuple(folders)))
             self._finish()
 
     def _finish(self) -> None:
@@ -160,7 +186,7 @@ class Held:
         self._record(self._notes.epoch, seen)
         for file in (file for files in rolling.values() for file in files):
             self._path(file).unlink(missing_ok=True)
-        self._say({"rolled": True})
+        self._say(_Line(rolled=True))
         if (
             self._notes.lines
             > 2 * len({file.epoch for files in self._notes.folders.values() for file in files}) + _SPARE_LINES
@@ -170,7 +196,10 @@ class Held:
     def _show(self, files: list[_File], final: Path) -> None:
         merged = self._folder / "_headwater" / f"rolled.{self._extension}"
         merged.unlink(missing_ok=True)
-        self._merge([self._path(file) for file in files], merged)
+        held = [self._path(file) for file in files]
+        if missing := [path for path in held if not path.is_file()]:
+            raise PublishError.staged_file_missing(self.uid, str(missing[0]))
+        self._merge(held, merged)
         with merged.open("rb") as written:
             os.fsync(written.fileno())
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -186,21 +215,27 @@ class Held:
         name = f"{self.uid}-{files[-1].epoch:010d}-from-{files[0].epoch:010d}.{self._extension}"
         return f"{folder}/{name}" if folder else name
 
-    def _say(self, line: dict[str, Any]) -> None:
-        append_line(self._file, json.dumps(line))
+    def _say(self, line: _Line) -> None:
+        append_line(self._file, line.to_text())
         self._notes.hear(line)
 
     def _rewrite(self, *, up_to: int) -> None:
         """Write the notes anew, without what is over and what came after an epoch."""
         lines = list(self._notes.said(up_to=up_to))
-        write_atomically(self._file, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+        write_atomically(self._file, "".join(f"{line.to_text()}\n" for line in lines).encode())
         self._notes = _Notes()
         for line in lines:
             self._notes.hear(line)
 
 
-def _line(epoch: int, now_ms: int, files: Iterable[_File]) -> dict[str, Any]:
-    return {"epoch": epoch, "now_ms": now_ms, "files": [[file.name, file.rows, file.size_bytes] for file in files]}
+@contextmanager
+def damage_told(uid: str, folder: Path) -> Iterator[None]:
+    """What is wrong with the notes in an output's folder, told as what it is."""
+    try:
+        yield
+    except JobFolderDamaged as error:
+        action = "restore it from a copy of the folder, or write to another one with a new job_dir"
+        raise PublishError.cannot_write(uid, f"folder {folder}", error.damage, action) from None
 
 
 def _move(staged: Path, to: Path, uid: str) -> None:

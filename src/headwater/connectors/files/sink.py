@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,12 +22,13 @@ import pyarrow.parquet as pq
 from headwater.connectors.contract import Guarantee, Sink, Staged
 from headwater.connectors.errors import NotWritable
 from headwater.connectors.files.partitions import Partitions
-from headwater.connectors.files.rolling import Held, Limits, concatenated
+from headwater.connectors.files.rolling import Held, Limits, concatenated, damage_told
 from headwater.connectors.formats.json_text import json_rows
 from headwater.data.schema import Schema
-from headwater.durable import append_line, one_at_a_time, sync_folder, write_atomically
+from headwater.durable import append_line, one_at_a_time, sync_folder
 from headwater.errors import GraphError, PublishError
 from headwater.stored_paths import below
+from headwater.versioned import Versioned
 
 _MOST_PATH_BYTES = 4095
 """What Linux takes as a path."""
@@ -35,7 +36,7 @@ _EXTENSIONS = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 
 
 @dataclass(frozen=True)
-class _Owner:
+class _Owner(Versioned):
     """The job and sink that a folder belongs to, and the savepoint it was handed over at, if it was."""
 
     job: str
@@ -257,12 +258,11 @@ class FilesSink(Sink):
         return one_at_a_time(folder / "lock")
 
     def _owner(self) -> _Owner | None:
-        file = self.folder / "_headwater" / "owner.json"
-        return _Owner(**json.loads(file.read_text())) if file.exists() else None
+        with damage_told(self._uid, self.folder):
+            return _Owner.read_if_there(self.folder / "_headwater" / "owner.json")
 
     def _own(self, owner: _Owner) -> None:
-        facts = {name: fact for name, fact in asdict(owner).items() if fact is not None}
-        write_atomically(self.folder / "_headwater" / "owner.json", json.dumps(facts).encode())
+        owner.write(self.folder / "_headwater" / "owner.json")
 
     def _refused(self, owner: _Owner | None) -> PublishError:
         if owner is not None and owner.before == self._mine.job:

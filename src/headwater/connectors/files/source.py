@@ -18,6 +18,7 @@ from headwater.connectors.contract import DeadLetters, Positions, Source
 from headwater.connectors.files.formats import READERS
 from headwater.connectors.files.ledger import FoundFile, Ledger
 from headwater.connectors.files.lookout import Lookout
+from headwater.connectors.files.unpacked import Unpacked
 from headwater.data.schema import Schema
 from headwater.durable import one_at_a_time
 from headwater.errors import GraphError, SourceError
@@ -50,6 +51,7 @@ class FilesSource(Source):
         max_files_per_epoch: int,
         bad_records: str,
         metadata: Mapping[str, str],
+        max_unpacked_bytes: int,
     ) -> None:
         for what, given, known in (
             ("reads", format, tuple(READERS)),
@@ -58,13 +60,12 @@ class FilesSource(Source):
         ):
             if given not in known:
                 raise GraphError.bad_argument("read_files", f"{what} {', '.join(known)}", given, "choose one of them")
-        if splits < 1 or max_files_per_epoch < 1:
-            least = min(splits, max_files_per_epoch)
+        if (least := min(splits, max_files_per_epoch, max_unpacked_bytes)) < 1:
             raise GraphError.bad_argument(
-                "read_files", "needs a split, and a file in an epoch", least, "give 1 or more"
+                "read_files", "needs a split, a file in an epoch, and bytes in a file", least, "give 1 or more"
             )
         self.bounded, self.has_dead_letters = not watch, bad_records == "dead_letters"
-        self.max_positions_per_epoch = max_files_per_epoch
+        self.max_positions_per_epoch, self._max_unpacked_bytes = max_files_per_epoch, max_unpacked_bytes
         self._lookout, self._format, self._splits, self._metadata = lookout, format, splits, dict(metadata)
         self._schema: Schema | None = None
         self._folder: Path | None = None
@@ -161,7 +162,7 @@ class FilesSource(Source):
         """The rows of a file that is still the one that got the number."""
         path = self._lookout.path(file)
         self._check_same(file, path)
-        for batch in READERS[self._format](path, self._of_files().arrow):
+        for batch in READERS[self._format](path, self._of_files().arrow, Unpacked(path, self._max_unpacked_bytes)):
             yield self._with_metadata(batch, file)
         self._check_same(file, path)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from headwater.connectors.formats.avro_schema import SAFE_DECIMAL, refuse_unsafe, safe_decimal, with_safe_decimals
 from headwater.connectors.formats.contract import Format, Undecodable
 from headwater.errors import GraphError, JobError, RowError
 
 _FRAME = 5
 """A schema registry's framing: a zero, and four bytes of the schema's number."""
+_PIECE_BYTES = 1 << 20
+"""Of records that are decoded at a time: a byte can become hundreds as an object of Python."""
 
 
 class AvroFormat(Format):
@@ -27,6 +30,8 @@ class AvroFormat(Format):
             given = json.loads(schema) if isinstance(schema, str) else schema
             self._schema = parse_schema(given)
             self._fields = [field["name"] for field in self._schema["fields"]]
+            refuse_unsafe(self._schema)
+            self._read_as = parse_schema(with_safe_decimals(given))
         except Exception as error:
             raise GraphError.bad_argument(
                 "avro", f"needs the Avro schema of a record, as JSON ({error})", schema, "give the writer's schema"
@@ -44,6 +49,9 @@ class AvroFormat(Format):
                 )
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+        return pa.concat_tables([self._decoded(piece, schema) for piece in _pieces(values)])
+
+    def _decoded(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         rows = [self._record(value) for value in values]
         columns = [_column([row[field.name] for row in rows], field) for field in schema]
         return pa.Table.from_arrays(columns, schema=schema)
@@ -90,12 +98,24 @@ class AvroFormat(Format):
                 raise Undecodable("it does not have the framing of a schema registry")
             source.seek(_FRAME)
         try:
-            record: dict[str, Any] = _fastavro().schemaless_reader(source, self._schema, None)
+            record: dict[str, Any] = _fastavro().schemaless_reader(source, self._read_as, None)
         except Exception as error:
             raise Undecodable(f"it is not a record of the Avro schema: {str(error) or type(error).__name__}") from None
         if source.tell() != len(value):
             raise Undecodable(f"{len(value) - source.tell()} bytes are left after the record")
         return record
+
+
+def _pieces(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Values that are objects of Python at the same time."""
+    start, size_bytes = 0, 0
+    for at, value in enumerate(values):
+        size_bytes += len(value)
+        if size_bytes >= _PIECE_BYTES:
+            yield values[start : at + 1]
+            start, size_bytes = at + 1, 0
+    if start < len(values) or not values:
+        yield values[start:]
 
 
 def _column(values: list[Any], field: pa.Field) -> pa.Array:
@@ -112,4 +132,5 @@ def _fastavro() -> Any:
         raise JobError.not_supported(
             "hw.connectors.avro needs the package fastavro", "pip install 'headwater[avro]'"
         ) from None
+    fastavro.read.LOGICAL_READERS[f"bytes-{SAFE_DECIMAL}"] = safe_decimal
     return fastavro

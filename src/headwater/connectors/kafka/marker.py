@@ -11,9 +11,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from headwater.durable import write_atomically
+from headwater.connectors.kafka.send_errors import SendError
+from headwater.shapes import misfit
+from headwater.versioned import Versioned
+
+_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,41 @@ class Marker:
     @property
     def metadata(self) -> str:
         """What is committed with it."""
-        facts = {"job": self.job, "next": self.next_job, "before": self.before, "savepoint": self.savepoint}
+        facts = {
+            "format": _FORMAT,
+            "job": self.job,
+            "next": self.next_job,
+            "before": self.before,
+            "savepoint": self.savepoint,
+        }
         return json.dumps({name: fact for name, fact in facts.items() if fact is not None})
 
     @classmethod
     def read(cls, offset: int, metadata: str) -> Marker:
         """A marker out of what was committed."""
-        facts = json.loads(metadata)
-        return cls(facts["job"], offset - 1, facts.get("next"), facts.get("before"), facts.get("savepoint"))
+        try:
+            facts = json.loads(metadata)
+            found = cls(facts["job"], offset - 1, facts.get("next"), facts.get("before"), facts.get("savepoint"))
+            if (problem := misfit(found) or _newer(facts.get("format", _FORMAT))) is not None:
+                raise TypeError(problem)
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise SendError(
+                f"the offset that is committed for this sink is no marker of Headwater's ({error}): {metadata!r:.100}",
+                "see who has set or reset it, and set it back; a newer marker needs the newer Headwater that wrote it",
+                is_final=True,
+            ) from None
+        return found
+
+
+def _newer(version: object) -> str | None:
+    return None if version == _FORMAT else f"it is of version {version!r:.100}, and this Headwater knows {_FORMAT}"
+
+
+@dataclass(frozen=True)
+class _Sent(Versioned):
+    job: str
+    topic: str
+    epoch: int
 
 
 class Note:
@@ -55,14 +85,13 @@ class Note:
 
     def __init__(self, staged: str, sink: str, job: str, topic: str) -> None:
         self.path = Path(staged).with_name(f"sent-{sink}.json")
-        self._facts = {"job": job, "topic": topic}
+        self._of = (job, topic)
 
     def epoch(self) -> int:
         """The number; -1 if there is none for this job and topic."""
-        noted: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else {}
-        epoch = noted.pop("epoch", -1)
-        return int(epoch) if noted == self._facts else -1
+        noted = _Sent.read_if_there(self.path)
+        return noted.epoch if noted is not None and (noted.job, noted.topic) == self._of else -1
 
     def write(self, epoch: int) -> None:
         """Note, before its transaction, that an epoch is about to be sent."""
-        write_atomically(self.path, json.dumps({**self._facts, "epoch": epoch}).encode())
+        _Sent(*self._of, epoch).write(self.path)
