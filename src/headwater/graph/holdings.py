@@ -60,10 +60,10 @@ def _per(key: Key) -> str:
     return "all rows" if key.is_nothing else key.describe()
 
 
-def _for(ttl_ms: int | None, *ways: str) -> dict[str, Any]:
+def _for(ttl_ms: int | None, *ways: str, since: str = "it came") -> dict[str, Any]:
     if ttl_ms is None:
         return {"until": NEVER, "ways_out": ways}
-    return {"until": f"{_duration(ttl_ms)} after it came"}
+    return {"until": f"{_duration(ttl_ms)} after {since}"}
 
 
 def _duration(milliseconds: int) -> str:
@@ -73,6 +73,7 @@ def _duration(milliseconds: int) -> str:
     return f"{milliseconds} ms"
 
 
+_LAST_ROW = "the last row of its key"
 _WINDOW = "group by a window, whose state goes with it"
 
 
@@ -80,7 +81,8 @@ def _running(node: Any) -> tuple[Holding, ...]:
     functions = [_function(aggregate, takes_back=node.takes_back) for aggregate in node.aggregates.values()]
     size = bytes_of(node.key.type) + 16 * max(1, len(functions))
     what = ", ".join(dict.fromkeys(functions)) or "that the key was there"
-    return (Holding(what, _per(node.key), NEVER, size, (_WINDOW,)),)
+    until = _for(node.ttl_ms, _WINDOW, since=_LAST_ROW)
+    return (Holding(what, _per(node.key), entry_bytes=size, **until),)
 
 
 def _function(aggregate: Any, *, takes_back: bool) -> str:
@@ -185,8 +187,10 @@ def _deduplicate(node: Any) -> tuple[Holding, ...]:
 
 
 def _keep(node: Any) -> tuple[Holding, ...]:
-    which = "first" if node.operation == "keep_first" else "last"
-    return (Holding(f"the {which} row", _per(node.key), NEVER, _row_bytes(node.schema), ("deduplicate in windows",)),)
+    is_first = node.operation == "keep_first"
+    until = _for(None if is_first else node.ttl_ms, "deduplicate in windows", since=_LAST_ROW)
+    what = f"the {'first' if is_first else 'last'} row"
+    return (Holding(what, _per(node.key), entry_bytes=_row_bytes(node.schema), **until),)
 
 
 def _top_n(node: Any) -> tuple[Holding, ...]:
@@ -195,7 +199,7 @@ def _top_n(node: Any) -> tuple[Holding, ...]:
         "rank in windows",
         *(("rank rows that are only added, of which the first are enough",) if node.takes_back else ()),
     )
-    return (Holding(what, _per(node.key), NEVER, _row_bytes(node.rows), ways),)
+    return (Holding(what, _per(node.key), entry_bytes=_row_bytes(node.rows), **_for(node.ttl_ms, *ways)),)
 
 
 def _window_top_n(node: Any) -> tuple[Holding, ...]:
@@ -224,7 +228,8 @@ def _over(node: Any) -> tuple[Holding, ...]:
             )
         )
     else:
-        until = f"{clock} passes their time by {_duration(preceding)}"
+        stays = preceding * 3 // 2 if node.time == EVENT else preceding  # as rows that come late have frames, too
+        until = f"{clock} passes their time by {_duration(stays)}"
         found.append(Holding("rows of the frame", _per(node.key), until, _row_bytes(node.rows)))
     return tuple(found)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import headwater as hw
-from headwater.graph.holdings import HOLDINGS
-from headwater.graph.nodes import Node
+from headwater.graph.holdings import HOLDINGS, NEVER, holdings
+from headwater.graph.nodes import KeepLastNode, Node, RegularJoinNode, RunningNode, TopNNode
 from headwater.graph.nodes import __all__ as names
 
 
@@ -69,3 +69,13 @@ def test_what_every_step_keeps_is_known() -> None:
         kind.operation for kind in kinds if isinstance(kind, type) and issubclass(kind, Node) and kind.is_stateful
     }
     assert stateful - {""} == set(HOLDINGS)
+
+
+def test_state_that_is_forgotten_in_time_is_told_to_end() -> None:
+    flow = hw.Environment("kept", engine="local").from_rows([], "k string, n long").key_by("k")._flow
+    groups = RunningNode.of(flow, aggregates={"n": hw.count()}, updates=True, ttl="1 h")
+    last, top = KeepLastNode.of(flow, by="k", ttl="1 h"), TopNNode.of(flow, n=1, by="n", ttl="1 h")
+    join = RegularJoinNode.of(flow, flow, ttl=("1 h", None))
+    told = [holding.until for node in (groups, last, top, join) for holding in holdings(node)]
+    idle, came = "1 h after the last row of its key", "1 h after it came"
+    assert told == [idle, idle, came, came, NEVER]
