@@ -34,4 +34,10 @@ def grouped(rows: Stream) -> dict[str, Stream]:
     )
 
 
-PROGRAMS: dict[str, Program] = {"sql_computed": computed, "sql_grouped": grouped}
+def sets(rows: Stream) -> dict[str, Stream]:
+    """What is more often on one side, and what is on both."""
+    left, right = (f"SELECT n FROM rows WHERE k = '{key}'" for key in "ab")
+    return queries(rows, main=f"{left} EXCEPT ALL {right}", both=f"{left} INTERSECT ALL {right}")
+
+
+PROGRAMS: dict[str, Program] = {"sql_computed": computed, "sql_grouped": grouped, "sql_sets": sets}

@@ -123,8 +123,9 @@ class ComputeNode(Node):
         stages = (Stage(tuple(columns.items()), condition),)
         query, schema = computed(stages)
         changelog = flow.changelog
+        gives_one = condition is None and not any("unnest(" in term.sql for term in columns.values())
         renamed = {old: new for new, old in reversed(chosen.items())}
-        if condition is None and all(column in renamed for column in changelog.key):
+        if gives_one and all(column in renamed for column in changelog.key):
             changelog = dataclasses.replace(changelog, key=tuple(renamed[column] for column in changelog.key))
         else:
             changelog = changelog.retracting()
@@ -158,7 +159,7 @@ class ComputeNode(Node):
         )
 
     def takes(self, side: int) -> Modes:
-        """Upserts only where the columns of their key stay, and every row does."""
+        """Upserts only where the columns of their key stay, and each row gives one."""
         return APPEND_OR_RETRACT | {self.changelog.mode}
 
     @property
