@@ -9,6 +9,7 @@ from tests.fuzz.targets.event_logs import EventLogs
 from tests.fuzz.targets.expressions import Expressions
 from tests.fuzz.targets.input_files import CsvFiles, JsonFiles, ParquetFiles
 from tests.fuzz.targets.job_folders import JobFolders
+from tests.fuzz.targets.ledgers import Ledgers
 from tests.fuzz.targets.payloads import Payloads, Reports
 from tests.fuzz.targets.pushed import PushedBodies
 from tests.fuzz.targets.records import Pieces, Records
@@ -27,6 +28,7 @@ TARGETS: dict[str, type[Target]] = {
         JobFolders,
         JsonFiles,
         JsonValues,
+        Ledgers,
         ParquetFiles,
         Payloads,
         Pieces,

@@ -152,7 +152,7 @@ class ParquetFiles(_InputFiles):
         """As Arrow reads it, in the types of the job."""
         file = pq.ParquetFile(pa.BufferReader(data))
         table = file.read([name for name in _FLAT.names if name in file.schema_arrow.names])
-        given = [{name: row.get(name) for name in _FLAT.names} for row in table.to_pylist()]
+        given = [{name: _text(row.get(name)) for name in _FLAT.names} for row in table.to_pylist()]
         expect(len(rows), len(given), "the number of rows")
         for row, one in zip(rows, given, strict=True):
             for name in _FLAT.names:
@@ -163,6 +163,11 @@ class ParquetFiles(_InputFiles):
 def _listed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     batch.validate(full=True)
     return batch.to_pylist()  # type: ignore[no-any-return]
+
+
+def _text(value: object) -> object:
+    """Text, which a file may call bytes."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _unpacked(packed: str, data: bytes) -> bytes:

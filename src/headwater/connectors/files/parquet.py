@@ -27,7 +27,7 @@ def batches_of(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
     Of the file's metadata only its schema is asked: pyarrow ends the process when it is asked for a damaged column's.
     """
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:  # where there are any
         there = set(file.schema_arrow.names)
         wanted = [name for name in columns if name in there]
         leaves = [file.schema.column(at) for at in range(len(file.schema))]
