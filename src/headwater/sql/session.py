@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 
+from headwater.durations import duration_ms
 from headwater.graph.flow import Flow
 from headwater.graph.graph import Graph
 from headwater.sql.bind.queries import QueryBinder
@@ -13,6 +15,9 @@ from headwater.sql.catalog import Catalog
 from headwater.sql.relations import Relation
 from headwater.sql.rules import ruled
 from headwater.sql.text.reading import read_query
+
+STATE_TTL = "table.exec.state.ttl"
+"""The setting that says for how long without rows what a query keeps is kept; nothing is for ever."""
 
 
 class Session:
@@ -31,8 +36,14 @@ class Session:
 
     def build(self, relation: Relation, prefix: str) -> Flow:
         """Steps of the graph, which stay."""
-        return self._builder.build(ruled(relation), prefix)
+        return self._told().build(ruled(relation), prefix)
 
     def built_in(self, graph: Graph, relation: Relation, prefix: str = "query") -> Flow:
         """Steps of a copy of the graph, to try something in."""
-        return self._builder.over(graph).build(ruled(relation), prefix)
+        return self._told().over(graph).build(ruled(relation), prefix)
+
+    def _told(self) -> Builder:
+        """What builds, as the settings say now."""
+        ttl_ms = duration_ms(self.settings.get(STATE_TTL, "0 s"), what=STATE_TTL)
+        self._builder.ttl = dt.timedelta(milliseconds=ttl_ms) if ttl_ms else None
+        return self._builder

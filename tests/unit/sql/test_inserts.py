@@ -145,3 +145,15 @@ def test_explain_says_how_a_query_would_run(env: hw.Environment) -> None:
     assert len(plans) == 1
     assert "o.sink" not in [env.graph.uid(node) for node in env.graph]
     assert "EXPLAIN ANALYZE is not supported" in refused(env, "EXPLAIN ANALYZE SELECT n FROM sales")
+
+
+def test_idle_state_is_forgotten_as_set(env: hw.Environment) -> None:
+    query = "SELECT who, COUNT(*) FROM sales GROUP BY who"
+    assert "until never" in env.sql(query).explain("state")
+    env.execute_sql("SET 'table.exec.state.ttl' = '1 h'")
+    assert "until 1 h after the last row of its key" in env.sql(query).explain("state")
+    joined = env.sql("SELECT a.n FROM sales AS a JOIN sales AS b ON a.who = b.who").explain("state")
+    assert "until never" not in joined
+    env.execute_sql("RESET 'table.exec.state.ttl'")
+    assert "until never" in env.sql(query).explain("state")
+    assert "write '1 h'" in refused(env, "SET 'table.exec.state.ttl' = 'soon'")

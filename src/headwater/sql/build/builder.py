@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -39,6 +40,8 @@ class Builder:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.ttl: dt.timedelta | None = None
+        """After how long without rows, in processing time, groups, last rows, ranked and joined rows are forgotten."""
         self._flows: dict[Relation, Flow] = {}
         self._tables: dict[Table, Flow] = {}
         self._prefix = "query"
@@ -47,6 +50,7 @@ class Builder:
     def over(self, graph: Graph) -> Builder:
         """The same for a copy of the graph, which has all steps that are built already."""
         made = Builder(graph)
+        made.ttl = self.ttl
         made._flows, made._tables, made._counts = {**self._flows}, {**self._tables}, {**self._counts}
         return made
 

@@ -39,7 +39,8 @@ def _distinct(builder: Builder, relation: Distinct) -> Flow:
         builder.keyed(flow, names, "DISTINCT")
         return builder.add(DeduplicateNode.of(flow, by=names), "distinct")
     rows = unused("rows", names)
-    node = RunningNode.of(builder.keyed(flow, names, "DISTINCT"), aggregates={rows: count()}, updates=True)
+    keyed = builder.keyed(flow, names, "DISTINCT")
+    node = RunningNode.of(keyed, aggregates={rows: count()}, updates=True, ttl=builder.ttl)
     return builder.compute(builder.add(node, "distinct"), as_they_are(relation), kind="columns")
 
 
@@ -53,7 +54,8 @@ def _aggregate(builder: Builder, relation: Aggregate) -> Flow:
         flow, constant = builder.in_one_place(flow)
         keys = (constant,)
     kernels = {call.name: call.kernel for call in relation.calls} or {unused("rows", relation.names): count()}
-    node = RunningNode.of(builder.keyed(flow, keys, "GROUP BY"), aggregates=kernels, updates=True)
+    keyed = builder.keyed(flow, keys, "GROUP BY")
+    node = RunningNode.of(keyed, aggregates=kernels, updates=True, ttl=builder.ttl)
     return builder.compute(builder.add(node, "aggregate"), as_they_are(relation), kind="columns")
 
 

@@ -82,9 +82,8 @@ def _regular(builder: Builder, relation: RegularJoin) -> Flow:
     left, right = builder.flow(relation.left), _right(builder, relation, builder.flow(relation.right))
     left, right = _keyed(builder, relation, left, right)
     how = {"semi": "inner", "anti": "left"}.get(relation.how, relation.how)
-    times = [ttl for ttl in relation.ttls if ttl is not None]
-    ttl = dt.timedelta(milliseconds=max(times)) if len(times) == 2 else None
-    node = RegularJoinNode.of(left, right, how=how, ttl=ttl, suffix="_of_right")
+    left_ttl, right_ttl = (builder.ttl if ms is None else dt.timedelta(milliseconds=ms) for ms in relation.ttls)
+    node = RegularJoinNode.of(left, right, how=how, ttl=(left_ttl, right_ttl), suffix="_of_right")
     flow = builder.add(node, "join")
     if relation.how == "anti":
         first = relation.shown_right[relation.equal[0][1]]

@@ -43,7 +43,13 @@ def _rank(builder: Builder, relation: Rank) -> Flow:
         flow = builder.compute(flow, {**as_they_are(relation.input), place: Term(BOOLEAN, "true")}, kind="place")
         settings = {"by": [place], "descending": False}
     node = TopNNode.of(
-        flow, n=relation.last, first=relation.first, partition_by=relation.partition, rank=number, **settings
+        flow,
+        n=relation.last,
+        first=relation.first,
+        partition_by=relation.partition,
+        rank=number,
+        ttl=builder.ttl,
+        **settings,
     )
     return builder.compute(builder.add(node, "top_n"), as_they_are(relation), kind="columns")
 
@@ -72,7 +78,9 @@ def _deduplicate(builder: Builder, relation: Deduplicate) -> Flow:
         return builder.compute(builder.add(top, "window_deduplicate"), as_they_are(relation), kind="columns")
     if relation.domain == EVENT:
         flow = builder.timed(relation.input, relation.time)
-        node: Any = (KeepLastNode if relation.is_last else KeepFirstNode).of(flow, by=keys)
+        node: Any = KeepFirstNode.of(flow, by=keys)
+        if relation.is_last:
+            node = KeepLastNode.of(flow, by=keys, ttl=builder.ttl)
     elif relation.is_last:
         node = AsChangelogNode.of(builder.flow(relation.input), key=keys)
     else:

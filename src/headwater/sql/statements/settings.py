@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from headwater.durations import duration_ms
+from headwater.errors import DurationError
 from headwater.sql.errors import SqlError
+from headwater.sql.session import STATE_TTL
 from headwater.sql.text.places import Place
 from headwater.sql.text.statements import Reset, SetOption
 
@@ -32,7 +35,6 @@ _ELSEWHERE: Final = {
     "table.exec.mini-batch.enabled": "leave it out: an epoch is a batch already",
     "table.exec.mini-batch.allow-latency": "write Environment(checkpoint_interval=…)",
     "table.exec.mini-batch.size": "write Environment(max_rows_per_epoch=…)",
-    "table.exec.state.ttl": "use windows, or a STATE_TTL hint on a join",
 }
 _PREFIXES: Final = {
     "sql-client.": "leave it out: there is no client",
@@ -58,6 +60,9 @@ def set_option(settings: dict[str, str], statement: SetOption) -> list[Setting]:
         if key.startswith(prefix):
             raise SqlError.not_supported(place, f"setting {key!r}", action)
     _check_known(key, place)
+    if key == STATE_TTL:
+        settings[key] = _duration(key, statement.value, place)
+        return []
     only, action = _ONLY[key]
     if statement.value.lower() != only.lower():
         raise SqlError.wrong_setting(place, key, statement.value, only, action)
@@ -74,6 +79,15 @@ def reset(settings: dict[str, str], statement: Reset) -> None:
     settings.pop(statement.key, None)
 
 
+def _duration(key: str, value: str, place: Place | None) -> str:
+    try:
+        duration_ms(value, what=key)
+    except DurationError as error:
+        raise SqlError.wrong_expression(place, str(error), "write '1 h', or '0 s' for ever") from None
+    return value
+
+
 def _check_known(key: str, place: Place | None) -> None:
-    if key not in _ONLY:
-        raise SqlError.unknown_setting(place, key, [*_ONLY, *_ELSEWHERE])
+    known = (*_ONLY, STATE_TTL)
+    if key not in known:
+        raise SqlError.unknown_setting(place, key, [*known, *_ELSEWHERE])
