@@ -55,7 +55,8 @@ def expected(rows: int) -> list[tuple[str, int, int]]:
 def build(folder: Path, output: Path | None = None, **settings: Any) -> hw.Environment:
     output = output or folder
     given = {"max_rows_per_epoch": ROWS_PER_EPOCH, "checkpoint_interval": "100 ms", "job_dir": folder / "job"}
-    env = hw.Environment("counts", **{**given, **settings})
+    quiet = {"log_level": "error"}  # a busy machine makes epochs slow, which is told
+    env = hw.Environment("counts", **{**given, **quiet, **settings})
     counts = env.source(hw.connectors.log(folder / "log", "events"), SCHEMA).key_by("user")
     counted = counts.process(Count(folder), COUNTS, name="count")
     counted.sink(hw.connectors.files(output / "each", format="json")).with_uid("each")
