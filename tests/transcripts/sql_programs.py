@@ -6,10 +6,10 @@ from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
 
 
-def queries(rows: Stream, **texts: str) -> dict[str, Stream]:
-    """What each query gives, as a changelog."""
+def queries(rows: Stream, view: str = "rows", **texts: str) -> dict[str, Stream]:
+    """What each query gives, as a changelog. Programs that share a graph need views of different names."""
     env = rows._env
-    env.create_view("rows", rows.with_column("ts", "to_timestamp_ltz(ms, 3)"), time="ts")
+    env.create_view(view, rows.with_column("ts", "to_timestamp_ltz(ms, 3)"), time="ts")
     return {name: env.sql(text).to_changelog() for name, text in texts.items()}
 
 
@@ -36,8 +36,8 @@ def grouped(rows: Stream) -> dict[str, Stream]:
 
 def sets(rows: Stream) -> dict[str, Stream]:
     """What is more often on one side, and what is on both."""
-    left, right = (f"SELECT n FROM rows WHERE k = '{key}'" for key in "ab")
-    return queries(rows, main=f"{left} EXCEPT ALL {right}", both=f"{left} INTERSECT ALL {right}")
+    left, right = (f"SELECT n FROM numbers WHERE k = '{key}'" for key in "ab")
+    return queries(rows, "numbers", main=f"{left} EXCEPT ALL {right}", both=f"{left} INTERSECT ALL {right}")
 
 
 PROGRAMS: dict[str, Program] = {"sql_computed": computed, "sql_grouped": grouped, "sql_sets": sets}
