@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.data.batch import Batch
-from headwater.data.row_kinds import adds, inserts
+from headwater.data.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, adds, inserts
 from headwater.data.rows import Row
 from headwater.graph.nodes import NormalizeNode
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
-from headwater.operators.grouping import group
+from headwater.operators.grouping import Grouped, group
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.replaced import Replaced
 from headwater.state.accumulators import open_accumulators
@@ -21,7 +21,7 @@ from headwater.state.table import StateTable
 
 
 class NormalizeOperator(StatefulOperator):
-    """Runs on one subtask. Of the rows of a key in an epoch the last one counts."""
+    """Runs on one subtask. Of the rows of a key in an epoch the last one counts, unless all of them are to be told."""
 
     needs_order = True
 
@@ -41,12 +41,43 @@ class NormalizeOperator(StatefulOperator):
         self._kept.update(keys, kept)
         self._kept.remove([keys[place] for place in np.flatnonzero(~is_there).tolist()])
         before = kept.before.cast(self._node.schema.arrow)
+        if self._node.tells_versions:
+            emit(None, _each(batch, groups, kept.places, before))
+            return
         told = Replaced(kept.places, before, newest.table, is_there).told(batch.timestamps, last, sends_before=True)
         if len(told):
             emit(None, told)
 
     def tables(self) -> dict[str, StateTable]:
         return {"rows": self._kept.table}
+
+
+def _each(batch: Batch, groups: Grouped, places: Places, before: pa.Table) -> Batch:
+    """Every row of a batch, behind the one of its key that it takes the place of."""
+    count = len(batch)
+    kinds = inserts(count) if batch.kinds is None else batch.kinds
+    is_there = adds(kinds)
+    order = np.argsort(groups.codes, kind="stable")
+    is_first = np.diff(groups.codes[order], prepend=-1) != 0
+    replaced = np.empty(count, np.int64)
+    """For each row the one that it replaces: of the batch, or behind those of the batch of what was kept; or none."""
+    replaced[order] = np.where(is_first, -1, np.roll(order, 1))
+    replaced[(replaced >= 0) & ~is_there[replaced]] = -1
+    was_kept = np.full(len(groups), -1, np.int64)
+    was_kept[places] = count + np.arange(len(places))
+    firsts = order[is_first]
+    replaced[firsts] = was_kept[groups.codes[firsts]]
+    takes, gives = np.flatnonzero(replaced >= 0), np.flatnonzero(is_there)
+    both = pa.concat_tables([batch.table, before])
+    table = pa.concat_tables([both.take(pa.array(replaced[takes])), batch.table.take(pa.array(gives))])
+    told = np.concatenate(
+        [
+            np.where(is_there[takes], UPDATE_BEFORE, DELETE),
+            np.where(replaced[gives] >= 0, UPDATE_AFTER, INSERT),
+        ]
+    ).astype(np.int8)
+    of = np.concatenate([takes, gives])
+    return Batch(table, batch.timestamps[of], kinds=told).take(np.argsort(of, kind="stable"))
 
 
 class _Newest:

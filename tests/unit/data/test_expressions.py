@@ -151,6 +151,14 @@ def test_what_is_not_one_scalar_expression_is_refused(stream: Stream, expression
         stream.where(expression)
 
 
+def test_is_beside_a_comparison_needs_parentheses(stream: Stream) -> None:
+    """Flink reads it as `(n > 1) IS TRUE`, others as `n > (1 IS TRUE)`."""
+    for expression in ("n > 1 is not false", "n is null = true"):
+        with pytest.raises(SchemaError, match="IS beside a comparison needs parentheses"):
+            stream.where(expression)
+    assert stream.where("(n > 1) is not false or (n is null) = true").collect()
+
+
 @pytest.mark.parametrize(
     "expression",
     [

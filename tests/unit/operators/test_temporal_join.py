@@ -217,3 +217,26 @@ def test_a_row_without_event_time_is_an_error(side: str) -> None:
     harness = Harness(joined("inner"), INPUTS)
     with pytest.raises(hw.RowError, match="event time"):
         harness.push(("a", 1) if side == "rows" else ("a", 1, "+I"), to=side)
+
+
+@pytest.mark.parametrize("reads_changes", [False, True])
+def test_versions_are_all_there_beside_a_step_that_needs_to_know_what_goes(*, reads_changes: bool) -> None:
+    env = hw.Environment("versions", engine="local")
+    rates = [("eur", 1, 10), ("eur", 2, 20), ("usd", 5, 15), ("eur", 3, 30)]
+    given_rates = env.from_rows(rates, "c string, rate int, ms long", hw.Watermarks.monotonous("ms"), name="rates")
+    versions = given_rates.as_changelog(key="c").select("c", "rate")
+    orders = env.from_rows(
+        [("eur", 12), ("eur", 25), ("usd", 16), ("eur", 31)], "c string, at long", hw.Watermarks.monotonous("at")
+    )
+    sink, changes = hw.connectors.memory(), hw.connectors.memory()
+    orders.temporal_join(versions, on="c").sink(sink)
+    if reads_changes:
+        versions.key_by("c").agg(least=hw.min("rate")).sink(changes, name="changes")
+    env.run(bounded=True)
+    assert sorted((row.c, row.at, row.rate) for row in sink.rows) == [
+        ("eur", 12, 1),
+        ("eur", 25, 2),
+        ("eur", 31, 3),
+        ("usd", 16, 5),
+    ]
+    assert sorted((row.c, row.least) for row in changes.rows) == ([("eur", 3), ("usd", 5)] if reads_changes else [])

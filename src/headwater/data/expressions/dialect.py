@@ -19,11 +19,19 @@ from headwater.data.expressions.errors import ExpressionError
 
 MOST_NESTED: Final = 24
 """Levels of parentheses, brackets and CASE: sqlglot takes some twenty Python frames for each, of a thousand there are."""
+DOUBTFUL_IS: Final = "IS beside a comparison needs parentheses: (a > 1) IS TRUE, or a > (b IS TRUE)"
 MOST_TOKENS: Final = 20_000
 """Longer text is no expression that somebody wrote; reading it would take seconds."""
 
 _OPENING: Final = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE, TokenType.L_BRACE}
 _CLOSING: Final = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END, TokenType.R_BRACE}
+_COMPARING: Final = {TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
+_BETWEEN: Final = {
+    *(TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.ALIAS),
+    *(TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.ON, TokenType.HAVING, TokenType.GROUP_BY),
+    *(TokenType.ORDER_BY, TokenType.JOIN, TokenType.UNION, TokenType.SEMICOLON),
+}
+"""What ends one condition and begins another."""
 _PREFIXES: Final = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
 _KEPT: Final = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION", "SUBSTRING", "CEIL", "FLOOR")
 
@@ -160,6 +168,24 @@ def nesting(read: list[Token]) -> tuple[int, bool]:
     return deepest, open_ones == 0
 
 
+def doubtful_is(read: list[Token]) -> Token | None:
+    """An IS beside a comparison, without parentheses: Flink compares first, sqlglot last."""
+    seen: list[set[str]] = [set()]
+    for token in read:
+        if token.token_type in _OPENING:
+            seen.append(set())
+        elif token.token_type in _CLOSING:
+            seen = seen[:-1] or [set()]
+        elif token.token_type in _BETWEEN:
+            seen[-1].clear()
+        elif token.token_type == TokenType.IS or token.token_type in _COMPARING:
+            kind = "is" if token.token_type == TokenType.IS else "compares"
+            if seen[-1] - {kind}:
+                return token
+            seen[-1].add(kind)
+    return None
+
+
 def _check_size(read: list[Token], text: str, step: str) -> None:
     deepest, is_balanced = nesting(read)
     if deepest > MOST_NESTED:
@@ -168,6 +194,8 @@ def _check_size(read: list[Token], text: str, step: str) -> None:
         raise ExpressionError.unreadable_expression(step, text, "parentheses do not match")
     if len(read) > MOST_TOKENS:
         raise ExpressionError.too_long(step, len(read), MOST_TOKENS)
+    if doubtful_is(read) is not None:
+        raise ExpressionError.unreadable_expression(step, text, DOUBTFUL_IS)
 
 
 def _plain(message: str) -> str:

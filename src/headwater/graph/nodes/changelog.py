@@ -75,9 +75,11 @@ class NormalizeNode(Node):
     uses_backend: ClassVar[bool] = True
 
     key: Key
+    tells_versions: bool
+    """Whether every row of a key is told, and not only what an epoch leaves of them."""
 
     @classmethod
-    def of(cls, flow: Flow, *, name: str) -> Self:
+    def of(cls, flow: Flow, *, tells_versions: bool = False, name: str) -> Self:
         key = Key.of(flow.schema, flow.changelog.key, step=name)
         return cls(
             name=name,
@@ -85,6 +87,7 @@ class NormalizeNode(Node):
             schema=flow.schema,
             changelog=flow.changelog.retracting(),
             key=key,
+            tells_versions=tells_versions,
         )
 
     def takes(self, side: int) -> Modes:

@@ -56,6 +56,10 @@ class Node:
         """What an input takes; the graph refuses to add a step to anything else."""
         return self.taken
 
+    def reads_versions(self, side: int) -> bool:
+        """Whether an input must be told every row that a key had, also those that were replaced within an epoch."""
+        return False
+
     @property
     def is_remembered(self) -> bool:
         """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""

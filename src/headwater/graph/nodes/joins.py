@@ -219,6 +219,9 @@ class TemporalJoinNode(JoinNode):
         settings = join_settings(rows, versions, name=name, shown=shown)
         return cls(schema=padded(schema, len(rows.schema.names), how), how=how, late=late, **settings)
 
+    def reads_versions(self, side: int) -> bool:
+        return side != LEFT
+
     def takes(self, side: int) -> Modes:
         """Versions may change."""
         return APPEND if side == LEFT else ANY

@@ -28,6 +28,7 @@ def _fitted(graph: Graph) -> Graph:
     shown = {node.id for node in graph if isinstance(node, SinkNode) and _gets_changes(graph, node)}
     if not completed and not shown:
         return graph
+    versions = _read_as_versions(graph)
     whole = Graph(graph.name)
     places: dict[int, int] = {}
     """Where the main output of each step is now."""
@@ -41,7 +42,8 @@ def _fitted(graph: Graph) -> Graph:
         flow = whole.add(kept)
         if node.id in completed and isinstance(node, AsChangelogNode):
             name = f"{kept.uid}.normalized"
-            flow = whole.add(replace(NormalizeNode.of(flow, name=name), uid=name))
+            tells_versions = node.id in versions
+            flow = whole.add(replace(NormalizeNode.of(flow, tells_versions=tells_versions, name=name), uid=name))
         places[node.id] = flow.origin
     return whole
 
@@ -56,6 +58,15 @@ def _completed(graph: Graph) -> set[int]:
         for side, edges in sides.items():
             tells_all = len(edges) > 1 or UPSERT not in node.takes(side) or node.id in found
             found |= {edge.source for edge in edges if tells_all and graph.carried(edge).mode is UPSERT}
+    return found
+
+
+def _read_as_versions(graph: Graph) -> set[int]:
+    """The steps whose rows somebody reads as versions of their keys, by whatever steps pass them on."""
+    found: set[int] = set()
+    for node in reversed(list(graph)):
+        passes_on = node.id in found and not node.is_stateful
+        found |= {edge.source for edge in node.inputs if passes_on or node.reads_versions(edge.side)}
     return found
 
 

@@ -9,7 +9,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from headwater.data.expressions.dialect import Flink, nesting
+from headwater.data.expressions.dialect import DOUBTFUL_IS, Flink, doubtful_is, nesting
 from headwater.sql.errors import SqlError
 from headwater.sql.text.parser import StatementParser
 from headwater.sql.text.places import Place
@@ -110,6 +110,9 @@ def _with_sets(statements: list[Statement]) -> list[Statement]:
 def _check_size(tokens: list[Token], text: str) -> None:
     if len(tokens) > MOST_TOKENS:
         raise SqlError.too_large("words", MOST_TOKENS)
+    doubtful = doubtful_is(tokens)
+    if doubtful is not None:
+        raise SqlError.unreadable(Place(text, doubtful.start, doubtful.end), DOUBTFUL_IS)
     deepest, is_balanced = nesting(tokens)
     if deepest > MOST_NESTED:
         raise SqlError.too_large("levels of parentheses", MOST_NESTED)
