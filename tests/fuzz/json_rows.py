@@ -48,9 +48,9 @@ class _Number(str):
 
 
 def _without_depth(text: str) -> str:
-    """With `1` for what is nested deeper than Python reads: where a schema has no such member, it is passed over."""
+    """With nothing in it for what is nested deeper than Python reads: where a schema has no such member, it is passed over."""
     for opening, closing in (("[", "]"), ('{"x":', "}")):
-        text = text.replace(f"{opening * DEEP}1{closing * DEEP}", "1")
+        text = text.replace(f"{opening * DEEP}1{closing * DEEP}", f"{opening[0]}{closing}")
     return text
 
 
