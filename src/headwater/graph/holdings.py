@@ -75,13 +75,14 @@ def _duration(milliseconds: int) -> str:
 
 _LAST_ROW = "the last row of its key"
 _WINDOW = "group by a window, whose state goes with it"
+_IDLE = "a ttl: SET 'table.exec.state.ttl' in SQL"
 
 
 def _running(node: Any) -> tuple[Holding, ...]:
     functions = [_function(aggregate, takes_back=node.takes_back) for aggregate in node.aggregates.values()]
     size = bytes_of(node.key.type) + 16 * max(1, len(functions))
     what = ", ".join(dict.fromkeys(functions)) or "that the key was there"
-    until = _for(node.ttl_ms, _WINDOW, since=_LAST_ROW)
+    until = _for(node.ttl_ms, _WINDOW, _IDLE, since=_LAST_ROW)
     return (Holding(what, _per(node.key), entry_bytes=size, **until),)
 
 
