@@ -40,4 +40,24 @@ def sets(rows: Stream) -> dict[str, Stream]:
     return queries(rows, "numbers", main=f"{left} EXCEPT ALL {right}", both=f"{left} INTERSECT ALL {right}")
 
 
-PROGRAMS: dict[str, Program] = {"sql_computed": computed, "sql_grouped": grouped, "sql_sets": sets}
+def twice(number: int | None) -> int | None:
+    return None if number is None else 2 * number
+
+
+def called(rows: Stream) -> dict[str, Stream]:
+    """A function of the user's, over rows, in a condition and over a sum that changes."""
+    rows._env.create_function("twice", twice)
+    return queries(
+        rows,
+        "given",
+        main="SELECT k, twice(n) AS m FROM given WHERE twice(n) > 2",
+        sums="SELECT k, twice(total) AS m FROM (SELECT k, SUM(n) AS total FROM given GROUP BY k)",
+    )
+
+
+PROGRAMS: dict[str, Program] = {
+    "sql_computed": computed,
+    "sql_grouped": grouped,
+    "sql_sets": sets,
+    "sql_called": called,
+}

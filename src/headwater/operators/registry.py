@@ -26,6 +26,7 @@ from headwater.operators.rank.top_n import TopNOperator
 from headwater.operators.rank.window_top_n import WindowTopNOperator
 from headwater.operators.reduce import ReduceOperator
 from headwater.operators.running import RunningOperator
+from headwater.operators.stateless.calls import CallOperator
 from headwater.operators.stateless.changelog import AsChangelogOperator, WithRowKindOperator
 from headwater.operators.stateless.functions import (
     ComputeOperator,
@@ -73,6 +74,7 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
 STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "as_changelog": AsChangelogOperator,
     "assign_watermarks": AssignWatermarksOperator,
+    "call": CallOperator,
     "compute": ComputeOperator,
     "with_row_kind": WithRowKindOperator,
     "map": MapOperator,

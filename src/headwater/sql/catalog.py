@@ -11,6 +11,7 @@ from sqlglot import exp
 from headwater.connectors.contract import Sink, Source
 from headwater.graph.flow import Flow
 from headwater.sql.errors import SqlError
+from headwater.sql.functions import Function
 from headwater.sql.relations import Field, Relation
 from headwater.sql.text.places import Place
 from headwater.sql.text.statements import CreateTable
@@ -57,11 +58,13 @@ class Table:
 
 
 class Catalog:
-    """Tables and views by name."""
+    """Tables and views by name, and functions."""
 
     def __init__(self) -> None:
         self._named: dict[str, Table | Relation] = {}
         self._texts: dict[str, str] = {}
+        self.functions: dict[str, Function] = {}
+        """Those of the user, by name in capital letters."""
 
     def add(self, name: str, what: Table | Relation, place: Place | None = None, text: str = "") -> None:
         """Give something a name that is not taken; `text` is the query of a view."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +120,35 @@ class SqlDoor:
             raise GraphError.bad_argument(
                 "create_view", "needs a stream or a table", of, "pass one of this environment"
             )
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        arguments: Sequence[str] | None = None,
+        returns: str | None = None,
+        takes_arrow: bool = False,
+    ) -> None:
+        """Let queries call a function, row by row, or with `takes_arrow` over whole columns of Arrow.
+
+        Types are those of its annotations, or DDL types. One that gives an array can stand in `UNNEST(…)` and in
+        `LATERAL TABLE(…)`. What it gives may depend on what it gets alone.
+
+        >>> env = Environment("doc", engine="local")
+        >>> env.create_view("names", env.from_rows([("Ann",), ("Bob",)], "name string"))
+        >>> def vowels(text: str) -> int:
+        ...     return sum(letter in "aeiouAEIOU" for letter in text)
+        >>> env.create_function("vowels", vowels)
+        >>> env.sql("SELECT name, vowels(name) AS n FROM names").collect()
+        [Row(name='Ann', n=1), Row(name='Bob', n=1)]
+        """
+        from headwater.sql.functions import declared_function
+
+        made = declared_function(name, function, arguments, returns, takes_arrow=takes_arrow)
+        if made.name in self._sql.catalog.functions:
+            raise GraphError.bad_argument("create_function", "needs a name that is not taken", name, "choose another")
+        self._sql.catalog.functions[made.name] = made
 
     def create_table(
         self,

@@ -26,6 +26,7 @@ from headwater.graph.nodes import (
     AsChangelogNode,
     AssignWatermarksNode,
     BroadcastProcessNode,
+    CallNode,
     ComputeNode,
     CoProcessNode,
     DeduplicateNode,
@@ -58,6 +59,7 @@ from headwater.graph.nodes import (
     WindowTopNNode,
     WithRowKindNode,
 )
+from headwater.graph.nodes.calls import ColumnCall
 from headwater.graph.nodes.core import NOWHERE
 from headwater.graph.nodes.over import Frame, Lag, Numbering
 from headwater.graph.nodes.process import process_node
@@ -142,6 +144,9 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
         lambda f: process_node(f.keyed, function=Plain(), schema="n int"),
     ],
     MapAsyncNode: [lambda f: MapAsyncNode.of(f.rows, function=ask, timeout="1 s", timeout_to=LATE)],
+    CallNode: [
+        lambda f: CallNode.of(f.rows, calls=[ColumnCall("twice", lambda n: 2 * n, ("n",), pa.int64())]),
+    ],
     ComputeNode: [
         lambda f: ComputeNode.of(f.rows, columns={"k": Term(STRING, '"k"')}),
         lambda f: ComputeNode.of(

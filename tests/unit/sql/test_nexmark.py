@@ -24,6 +24,7 @@ def final_table(text: str, rows_per_epoch: int) -> Counter[Any]:
         rows = env.from_rows(getattr(EVENTS, name), watermarks=hw.Watermarks.bounded("dateTime", "4 s"), name=name)
         env.create_view(name, rows, time="dateTime")
     env.create_view("B", env.sql("SELECT *, PROCTIME() AS p_time FROM bid"))
+    env.create_function("count_char", str.count, arguments=["string", "string"], returns="bigint")
     left: Counter[Any] = Counter()
     for row in env.sql(text).collect():
         is_change = hasattr(row, "row_kind")

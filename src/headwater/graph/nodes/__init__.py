@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwater.graph.nodes.aggregates import ReduceNode, RunningNode
+from headwater.graph.nodes.calls import CallNode
 from headwater.graph.nodes.changelog import AsChangelogNode, NormalizeNode, WithRowKindNode
 from headwater.graph.nodes.columns import ComputeNode, MapBatchesNode, SelectNode, WhereNode
 from headwater.graph.nodes.core import Node
@@ -21,6 +22,7 @@ __all__ = [
     "AsChangelogNode",
     "AssignWatermarksNode",
     "BroadcastProcessNode",
+    "CallNode",
     "CoProcessNode",
     "ComputeNode",
     "DeduplicateNode",

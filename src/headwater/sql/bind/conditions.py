@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headwater.sql.bind import ranks, sources
+from headwater.sql.bind import functions, ranks, sources
 from headwater.sql.bind.calls import calls_of
 from headwater.sql.bind.joins import Condition, regular
 from headwater.sql.bind.scalars import all_of, bound_tree, check_condition, conjuncts
@@ -41,6 +41,15 @@ def where(binder: QueryBinder, scope: Scope, trees: list[exp.Expr]) -> Scope:
 def filtered(binder: QueryBinder, relation: Relation, trees: list[exp.Expr]) -> Relation:
     """A relation behind conditions; those on a row's number make a Top-N."""
     relation, trees = ranks.bounded(binder, relation, trees)
+    called = [tree for tree in trees if functions.calls_in(binder, tree)]
+    plain = [tree for tree in trees if tree not in called]
+    if called:  # only for rows for which the other conditions hold
+        relation, called = functions.lifted(binder, _kept(binder, relation, plain), called)
+        return _kept(binder, relation, called)
+    return _kept(binder, relation, plain)
+
+
+def _kept(binder: QueryBinder, relation: Relation, trees: list[exp.Expr]) -> Relation:
     if not trees:
         return relation
     scalar = bound_tree(all_of(trees), relation, binder.text)

@@ -9,7 +9,7 @@ from sqlglot import exp
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BIGINT, Type, quoted
 from headwater.data.types import is_key_type
-from headwater.sql.bind import group_windows, grouping_sets
+from headwater.sql.bind import functions, group_windows, grouping_sets
 from headwater.sql.bind.aggregates import kernel_of, needs
 from headwater.sql.bind.calls import calls_of, is_call
 from headwater.sql.bind.scalars import bound_tree, call, check_condition, rewritten, when
@@ -49,9 +49,27 @@ def grouped(
     if any(group_windows.is_window(key) for key in sets[0]):
         return grouped_in_windows(binder, scope, sets, items, having)
     keys = [[_key(binder, scope, key, items) for key in one] for one in sets]
+    scope, keys, items, having = _with_functions(binder, scope, keys, items, having)
     if len(sets) > 1:
         return grouping_sets.united(binder, scope, keys, items, having)
     return Groups(binder, scope, keys[0]).made(items, having)
+
+
+def _with_functions(
+    binder: QueryBinder, scope: Scope, keys: list[list[exp.Expr]], items: Items, having: exp.Expr | None
+) -> tuple[Scope, list[list[exp.Expr]], Items, exp.Expr | None]:
+    """Functions of the user's that groups are made by, or that aggregates are over, as columns."""
+    shown = [item for _, item in items] + ([] if having is None else [having])
+    inside = [call for tree in shown for call in calls_of(tree)] + [key for one in keys for key in one]
+    wanted = [call for tree in inside for call in functions.calls_in(binder, tree)]
+    if not wanted:
+        return scope, keys, items, having
+    every = [*(key for one in keys for key in one), *shown]
+    relation, trees = functions.lifted(binder, scope.relation, every, lambda call: call in wanted)
+    left = iter(trees)
+    keys = [[next(left) for _ in one] for one in keys]
+    items = [(name, next(left)) for name, _ in items]
+    return scope.over(relation), keys, items, None if having is None else next(left)
 
 
 def grouped_in_windows(

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import Type, common_type
-from headwater.sql.bind import conditions, grouping, ordering, overs, sources
+from headwater.sql.bind import conditions, functions, grouping, ordering, overs, sources
 from headwater.sql.bind.scalars import bound, bound_tree, check_condition, conjuncts, converted_to
 from headwater.sql.bind.scopes import Scope
 from headwater.sql.catalog import Catalog
@@ -88,6 +88,7 @@ class QueryBinder:
         if grouped is not None:
             relation, items, having = grouped
             if having is not None:
+                relation, (having,) = functions.lifted(self, relation, [having])
                 scalar = bound_tree(having, relation, self.text)
                 check_condition(scalar, self.place(having), "HAVING")
                 relation = Filter(relation, scalar)
@@ -131,6 +132,8 @@ class QueryBinder:
         return [(name, item) for name, (_, item) in zip(names, items, strict=True)]
 
     def _projected(self, relation: Relation, items: list[tuple[str, exp.Expr]]) -> Relation:
+        relation, trees = functions.lifted(self, relation, [item for _, item in items])
+        items = [(name, tree) for (name, _), tree in zip(items, trees, strict=True)]
         scalars = [(name, bound_tree(item, relation, self.text)) for name, item in items]
         for (name, scalar), (_, item) in zip(scalars, items, strict=True):
             if scalar.term.type.is_null:

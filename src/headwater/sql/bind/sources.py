@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BOOLEAN, INT, Type
-from headwater.sql.bind import joins, scan, windows
-from headwater.sql.bind.scalars import bound
+from headwater.sql.bind import functions, joins, scan, windows
+from headwater.sql.bind.scalars import bound_tree
 from headwater.sql.bind.scopes import Scope, Visible
 from headwater.sql.catalog import Table
 from headwater.sql.errors import SqlError
@@ -43,9 +43,14 @@ def _joined(binder: QueryBinder, scope: Scope, join: exp.Expr, where: list[exp.E
     if isinstance(right, exp.Unnest):
         return _unnested(binder, scope, right, keeps_empty=is_left)
     if isinstance(right, exp.Lateral):
-        raise SqlError.not_supported(
-            binder.place(right), "a table function behind LATERAL", "use UNNEST over a function that gives an array"
-        )
+        if not functions.calls_in(binder, right.this):
+            raise SqlError.not_supported(
+                binder.place(right),
+                "this behind LATERAL",
+                "call a function of yours that gives an array, or use UNNEST",
+            )
+        unnest = exp.Unnest(expressions=[right.this], alias=right.args.get("alias"))
+        return _unnested(binder, scope, unnest, keeps_empty=is_left)
     assert isinstance(join, exp.Join)
     return joins.joined(binder, scope, join, where)
 
@@ -94,7 +99,9 @@ def named(binder: QueryBinder, tree: exp.Table) -> Relation:
 def _unnested(binder: QueryBinder, scope: Scope, tree: exp.Unnest, *, keeps_empty: bool) -> Scope:
     if len(tree.expressions) != 1:
         raise SqlError.not_supported(binder.place(tree), "UNNEST of several arrays", "unnest them one after the other")
-    of = bound(tree.expressions[0], scope)
+    relation, (resolved,) = functions.lifted(binder, scope.relation, [scope.resolved(tree.expressions[0])])
+    scope = scope.over(relation)
+    of = bound_tree(resolved, relation, binder.text)
     alias = tree.args.get("alias")
     given = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
     place = tree.args.get("offset")

@@ -10,12 +10,14 @@ from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BOOLEAN, INT, Type, quoted, text_of
 from headwater.data.schema import Schema
 from headwater.graph.flow import Flow
-from headwater.graph.nodes import AssignWatermarksNode, ComputeNode, SourceNode
+from headwater.graph.nodes import AssignWatermarksNode, CallNode, ComputeNode, SourceNode
+from headwater.graph.nodes.calls import ColumnCall
 from headwater.sql.build.builder import Builder, as_they_are, builds
 from headwater.sql.catalog import Table
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import (
     Filter,
+    Functions,
     Project,
     Relation,
     Scan,
@@ -79,6 +81,16 @@ def _filter(builder: Builder, relation: Filter) -> Flow:
     words = f"where {relation.condition.tree.sql()}"
     columns = as_they_are(relation)
     return builder.compute(flow, columns, condition=relation.condition.term, kind="where", words=words)
+
+
+@builds(Functions)
+def _functions(builder: Builder, relation: Functions) -> Flow:
+    calls = []
+    for call in relation.calls:
+        dtype = call.function.result.arrow
+        assert dtype is not None
+        calls.append(ColumnCall(call.name, call.function.call, call.arguments, dtype, call.function.takes_arrow))
+    return builder.add(CallNode.of(builder.flow(relation.input), calls=calls), "function")
 
 
 @builds(Union)

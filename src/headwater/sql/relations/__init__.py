@@ -5,7 +5,19 @@ Columns of a relation have names of their own, by which expressions over it find
 
 from __future__ import annotations
 
-from headwater.sql.relations.columns import Filter, Project, Scan, Union, Unnest, Values, View, WindowTable, only
+from headwater.sql.relations.columns import (
+    Filter,
+    FunctionCall,
+    Functions,
+    Project,
+    Scan,
+    Union,
+    Unnest,
+    Values,
+    View,
+    WindowTable,
+    only,
+)
 from headwater.sql.relations.core import (
     EVENT,
     PROCESSING,
@@ -35,6 +47,8 @@ __all__ = [
     "Distinct",
     "Field",
     "Filter",
+    "FunctionCall",
+    "Functions",
     "IntervalJoin",
     "Join",
     "LookupJoin",

@@ -244,6 +244,30 @@ class Unnest(Relation):
         return "UNNEST"
 
 
+@dataclass(frozen=True)
+class FunctionCall:
+    """A call of a user's function: the column of its result, and the columns that it gets."""
+
+    name: str
+    function: Any
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Functions(OfSameColumns):
+    """Rows, and what functions of the user's give for each."""
+
+    calls: tuple[FunctionCall, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.input.fields, *(Field(call.name, call.function.result) for call in self.calls))
+
+    @property
+    def label(self) -> str:
+        return "a function"
+
+
 def only(relation: Relation, names: Sequence[str]) -> Relation:
     """The relation with these columns alone, in this order."""
     return relation if list(names) == relation.names else Project(relation, passed_on(relation, names))

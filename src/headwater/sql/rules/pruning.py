@@ -11,6 +11,7 @@ from headwater.sql.relations import (
     Deduplicate,
     Distinct,
     Filter,
+    Functions,
     IntervalJoin,
     Join,
     LookupJoin,
@@ -114,6 +115,15 @@ def _union(relation: Union, needed: Needed) -> Relation:
     return Union(tuple(parts))
 
 
+def _functions(relation: Functions, needed: Needed) -> Relation:
+    calls = tuple(call for call in relation.calls if call.name in needed)
+    made = {call.name for call in relation.calls}
+    used = (needed - made) | {argument for call in calls for argument in call.arguments}
+    if not calls:
+        return _pruned(relation.input, used)
+    return replace(relation, input=_exactly(relation.input, used), calls=calls)
+
+
 def _unnest(relation: Unnest, needed: Needed) -> Relation:
     made = {field.name for field in relation.made}
     if not relation.of.columns:
@@ -180,6 +190,7 @@ _PRUNERS: dict[type[Relation], Callable[[Any, Needed], Relation]] = {
     Deduplicate: _deduplicate,
     Distinct: _distinct,
     Filter: _filter,
+    Functions: _functions,
     IntervalJoin: _join,
     LookupJoin: _as_it_is,
     Numbered: _numbered,
