@@ -51,7 +51,10 @@ def behind(program: Program) -> Program:
 
     def longer(*streams: hw.Stream) -> Mapping[str, Any]:
         outputs = program(*streams)
-        seen = outputs["main"].map(lambda row: (1,), "n long").key_by("n").agg(rows=hw.count()).with_uid("seen")
+        main = outputs["main"]
+        if main.changelog.key:  # somebody who must know what goes would have others told, too
+            main = main.with_row_kind()
+        seen = main.map(lambda row: (1,), "n long").key_by("n").agg(rows=hw.count()).with_uid("seen")
         seen.sink(hw.connectors.memory(), name="seen-sink")
         return outputs
 

@@ -123,6 +123,8 @@ class DataFrameSource(Source):
         self._taken = deque([self.batches.count()], maxlen=checkpoints + 2)
 
     def published(self, positions: Positions) -> None:
+        if self._taken.maxlen is None:  # an epoch of the last run, before this one puts anything down
+            return
         self._taken.append(min(positions.values(), default=self._taken[-1]))
         if len(self._taken) < (self._taken.maxlen or 0) or self._taken[0] == self._removed_before:
             return

@@ -92,6 +92,17 @@ def test_rows_get_the_types_of_the_job(tmp_path: Path) -> None:
     assert batch["at"].cast(pa.int64()).to_pylist() == [5]
 
 
+def test_epochs_of_an_earlier_run_are_told_before_this_one_keeps_any(tmp_path: Path) -> None:
+    for number in range(3):
+        put(tmp_path, number, [number])
+    one = source(tmp_path)
+    one.published({"0": 3})
+    assert kept(tmp_path) == [0, 1, 2]
+    one.retain(checkpoints=1)
+    one.published({"0": 3})
+    assert kept(tmp_path) == [0, 1, 2]
+
+
 def test_batches_are_removed_when_no_retained_checkpoint_reads_them(tmp_path: Path) -> None:
     one = source(tmp_path)
     one.retain(checkpoints=2)
