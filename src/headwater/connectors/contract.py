@@ -69,6 +69,9 @@ class Source(ABC):
     """The most that an epoch reads of it, in place of `max_rows_per_epoch`, if what stands at a position is no row but
     something larger, as a file."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
     @abstractmethod
     def describe(self) -> str:
         """What this is, in a few words, without secrets."""
@@ -159,6 +162,9 @@ class Sink(ABC):
     """Where it writes, in words, if no other sink of a job may write there."""
     upsert_key: tuple[str, ...] = ()
     """Of an output to which changes are applied: the columns by which it finds the row that a row replaces."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
 
     @abstractmethod
     def describe(self) -> str:

@@ -111,3 +111,9 @@ def test_a_generator_needs_an_end_or_a_rate() -> None:
 def test_a_row_a_generator_makes_is_checked() -> None:
     with pytest.raises(hw.RowError, match="step 'generator', field 'n': value 'x'"):
         generated(hw.connectors.generator(lambda i: ("x",), count=1))
+
+
+def test_sources_and_sinks_say_what_they_are(tmp_path: Path) -> None:
+    assert repr(hw.connectors.memory()) == "MemorySink(memory)"
+    assert repr(hw.connectors.files(tmp_path)) == f"FilesSink(parquet files in {tmp_path})"
+    assert repr(hw.connectors.log(tmp_path, "orders")) == f"LogSource(log topic orders in {tmp_path})"

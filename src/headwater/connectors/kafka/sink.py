@@ -44,9 +44,6 @@ class KafkaSink(Sink):
         self._limits: Limits | None = None
         """Known when it is open, and then in tasks too."""
 
-    def __repr__(self) -> str:
-        return f"KafkaSink({self.describe()})"
-
     def __getstate__(self) -> dict[str, Any]:
         """Tasks only encode: they get neither options, which may be secret, nor clients."""
         return {**self.__dict__, "_connection": None, "_sender": None, "_marker": None}

@@ -93,9 +93,6 @@ class KafkaSource(Source):
         self._decoder: RecordDecoder | None = None
         self._open: _Open = _Open()
 
-    def __repr__(self) -> str:
-        return f"KafkaSource({self.describe()})"
-
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": _Open()}
 

@@ -88,9 +88,6 @@ class PostgresSink(Sink):
         kept = ("_table", "_mode", "_place", "_uid", "_room")
         return {**{name: getattr(self, name) for name in kept}, "_address": None}
 
-    def __repr__(self) -> str:
-        return f"PostgresSink({self.describe()})"
-
     def describe(self) -> str:
         return f"PostgreSQL table {self._table} at {self._place}, by {self._mode}"
 
