@@ -30,9 +30,7 @@ EMPTY_WORDS = {"util", "utils", "helper", "helpers", "common", "misc", "manager"
 
 SOFT_LINES, HARD_LINES = 400, 600
 
-LONGER_THAN_SOFT = {
-    "src/headwater/errors.py": "the texts of all errors side by side: one read shows what a user can meet",
-}
+LONGER_THAN_SOFT: dict[str, str] = {}
 """Source files over the soft limit, each with its reason."""
 
 
@@ -70,7 +68,7 @@ def test_the_texts_of_errors_are_made_where_errors_are_defined() -> None:
     wrong = [
         f"{path.relative_to(PROJECT)}:{node.lineno} {node.func.id}"
         for path in SOURCES
-        if path.name != "errors.py"
+        if path.name != "errors.py" and path.parent.name != "errors"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS
         if node.args and isinstance(node.args[0], ast.Constant | ast.JoinedStr)
