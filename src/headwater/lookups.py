@@ -35,7 +35,7 @@ class Lookup(ABC):
 
     @abstractmethod
     def load(self) -> Iterator[list[Any]]:
-        """All rows in pieces, each row the key columns and then the others, in an order that depends on the rows alone."""
+        """All rows in pieces, each row the keys and then the other columns, in an order that depends on the rows alone."""
 
     @abstractmethod
     def close(self) -> None:

@@ -105,6 +105,32 @@ def test_a_primary_key_makes_postgres_upsert_whatever_names_there_are(postgres: 
             connection.execute(psycopg.sql.SQL("drop table if exists {}").format(psycopg.sql.Identifier(table)))
 
 
+@pytest.mark.parametrize(
+    "cache", ["", ", 'lookup.cache' = 'FULL'", ", 'lookup.cache' = 'PARTIAL', 'lookup.partial-cache.max-rows' = '9'"]
+)
+def test_rows_are_looked_up_in_postgres(postgres: PostgresServer, cache: str) -> None:
+    env = hw.Environment("sql", engine="local", max_rows_per_epoch=1)
+    env.create_view("sales", env.from_rows(ROWS, "who string, n int"))
+    with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+        connection.execute("create table looked_up (who text, city text, least bigint)")
+        try:
+            connection.execute("insert into looked_up values ('ann', 'Rome', 2), ('ann', 'Oslo', 9)")
+            env.execute_sql(f"""
+                CREATE TABLE places (who STRING, city STRING, least BIGINT) WITH ('connector' = 'postgres',
+                  'table-name' = 'looked_up', 'url' = '{postgres.conninfo.replace("'", "''")}'{cache})""")
+            found = env.sql("""
+                SELECT s.who, s.n, p.who, city FROM sales AS s
+                  LEFT JOIN places FOR SYSTEM_TIME AS OF PROCTIME() AS p ON s.who = p.who AND n > least
+            """).collect()
+        finally:
+            connection.execute("drop table looked_up")
+    assert [tuple(row) for row in found] == [
+        ("ann", 1, None, None),
+        ("bob", 2, None, None),
+        ("ann", 3, "ann", "Rome"),
+    ]
+
+
 @pytest.mark.spark
 def test_a_script_runs_on_spark(spark: Any, tmp_path: Any) -> None:
     env = hw.Environment("sql", spark=spark, parallelism=2)

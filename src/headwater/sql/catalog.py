@@ -12,6 +12,7 @@ from headwater.connectors.contract import Sink, Source
 from headwater.graph.flow import Flow
 from headwater.sql.errors import SqlError
 from headwater.sql.functions import Function
+from headwater.sql.looked_up import LookedUp
 from headwater.sql.relations import Field, Relation
 from headwater.sql.text.places import Place
 from headwater.sql.text.statements import CreateTable
@@ -49,7 +50,7 @@ class Table:
     """What writes it, if it can be written to."""
     flow: Flow | None = None
     """The stream that it is, if it is one."""
-    lookup: Any = None
+    lookup: LookedUp | None = None
     """What rows are looked up in by key, if they can be."""
     changes: bool = False
     """Whether rows that are read may change or go."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.connectors.contract import Sink, Source
 from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import GraphError
+from headwater.lookups import LookupTable
 from headwater.streams.showing import table_text
 from headwater.watermarks import Watermarks
 
@@ -153,16 +154,20 @@ class SqlDoor:
     def create_table(
         self,
         name: str,
-        connector: Source | Sink,
-        schema: SchemaLike,
+        connector: Source | Sink | LookupTable | Any,
+        schema: SchemaLike | None = None,
         watermarks: Watermarks | None = None,
         primary_key: str | Sequence[str] = (),
     ) -> None:
-        """Give a source or a sink a name that queries can use."""
+        """Give a source, a sink, a table in memory or a `hw.connectors.PostgresTable` a name that queries can use.
+
+        The last two have their columns themselves. Rows of them can be looked up: `FOR SYSTEM_TIME AS OF`.
+        """
         from headwater.sql import declared
 
         key = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key)
-        table = declared.connector_table(name, connector, Schema.of(schema), watermarks, key)
+        columns = None if schema is None else Schema.of(schema)
+        table = declared.connector_table(name, connector, columns, watermarks, key)
         self._sql.catalog.add(name, table)
 
 

@@ -35,6 +35,7 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.Table;
+import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.TableResult;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.table.catalog.Column;
@@ -191,6 +192,12 @@ public class FlinkSql {
                 before |= row.getKind() == RowKind.UPDATE_BEFORE;
             }
             rows.add(row);
+        }
+        if (table.has("lookup")) {
+            FlinkLookup.TABLES.put(name, rows);
+            tables.createTemporaryTable(name, TableDescriptor.forConnector("rows")
+                    .schema(schema.build()).option(FlinkLookup.NAME, name).build());
+            return;
         }
         DataType whole = DataTypes.ROW(fields.toArray(new DataTypes.Field[0])).notNull();
         DataStream<Row> stream = env.fromData(rows, ExternalTypeInfo.of(whole));

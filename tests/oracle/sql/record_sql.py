@@ -65,7 +65,11 @@ def run_flink(asked: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     if not jars:
         raise SystemExit(f"the recorder needs Flink's jars; FLINK_JARS is not set; see {HERE.parent / 'README.md'}")
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", f"{jars}/*", str(HERE / "FlinkSql.java")], check=True)
+        sources = [str(HERE / name) for name in ("FlinkSql.java", "FlinkLookup.java")]
+        subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", f"{jars}/*", *sources], check=True)
+        services = Path(folder) / "META-INF" / "services"
+        services.mkdir(parents=True)
+        (services / "org.apache.flink.table.factories.Factory").write_text("FlinkLookup\n")
         given = Path(folder) / "cases.jsonl"
         given.write_text("".join(json.dumps(one) + "\n" for one in asked))
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]

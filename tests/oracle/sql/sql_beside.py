@@ -98,7 +98,9 @@ def _environment(tables: Mapping[str, Table], rows_per_epoch: int) -> hw.Environ
         rows = pa.Table.from_arrays(arrays, schema=schema)
         time = table.get("time")
         watermarks = None if time is None else hw.Watermarks.bounded(time, f"{table['delay_ms']} ms")
-        if "kinds" in table:
+        if "lookup" in table:
+            env.create_table(name, rows, primary_key=tuple(table.get("key", ())))
+        elif "kinds" in table:
             rows = rows.append_column("row_kind", pa.array(table["kinds"]))
             changes = env.from_rows(rows, watermarks=watermarks, name=name)
             is_upsert = "key" in table and "-U" not in table["kinds"]

@@ -2,7 +2,8 @@
 
 A table has `columns` in Flink's types, and `rows` in the order in which they come: decimals and times are text, a map is
 a list of pairs, a row a list. With `time` it has an event time, whose watermark is `delay_ms` behind and follows every
-row. `kinds` says what each row does; with `key` it is an upsert, unless rows are taken back with `-U`.
+row. `kinds` says what each row does; with `key` it is an upsert, unless rows are taken back with `-U`. Rows of one with
+`lookup` can only be looked up.
 """
 
 from __future__ import annotations
@@ -169,6 +170,11 @@ NESTED = _table(
         (4, None, None, None, None),
     ],
 )
+PLACES = _table(
+    "kk STRING; city STRING; least INT; big BIGINT",
+    [("a", "Rome", 2, 1), ("b", "Oslo", None, 2), ("a", "Bonn", 5, 3), (None, "none", 0, 4), ("d", None, 1, 5)],
+    lookup=True,
+)
 WORDS = _table(
     "id INT; s STRING; v STRING; flag BOOLEAN; d DATE; dt TIMESTAMP(3)",
     [
@@ -192,6 +198,7 @@ TABLES: dict[str, Table] = {
     "accounts": ACCOUNTS,
     "users": USERS,
     "nested": NESTED,
+    "places": PLACES,
     "words": WORDS,
 }
 

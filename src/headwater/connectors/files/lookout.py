@@ -68,8 +68,12 @@ class Lookout:
 
     def first(self) -> Path | None:
         """The first file by name."""
-        found = sorted(path for path in self._names() if self._file(path) is not None)
-        return below(self.folder, found[0], self.folder) if found else None
+        found = self.all()
+        return below(self.folder, found[0].path, self.folder) if found else None
+
+    def all(self) -> list[FoundFile]:
+        """What is there now, by name, settled or not."""
+        return [file for path in sorted(self._names()) if (file := self._file(path)) is not None]
 
     def path(self, file: FoundFile) -> Path:
         """Where a file is, which must be below the folder also when it is a link."""

@@ -158,6 +158,18 @@ class FilesSource(Source):
                     ) from None
                 yield DeadLetters.of(self, split, number, str(error), os.fsencode(file.path))
 
+    def whole(self, schema: Schema) -> pa.Table:
+        """The rows of all files that are there now, by the names of the files."""
+        self.check(schema)
+        batches: list[pa.RecordBatch] = []
+        for file in self._lookout.all():
+            try:
+                batches += self._rows(file)
+            except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+                path = f"{self._lookout.folder}/{file.path}"
+                raise SourceError.unreadable(path, str(error), "mend the file") from None
+        return pa.Table.from_batches(batches, schema.arrow)
+
     def _rows(self, file: FoundFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file that is still the one that got the number."""
         path = self._lookout.path(file)

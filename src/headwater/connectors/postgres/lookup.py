@@ -100,7 +100,7 @@ class PostgresLookup(Lookup):
     def _pieces(self, connection: Connection) -> Iterator[list[Any]]:
         from psycopg import sql
 
-        columns = [*self._keys, *self._columns]
+        columns = list(dict.fromkeys([*self._keys, *self._columns]))
         query = sql.SQL("SELECT {columns} FROM {table} ORDER BY {order}").format(
             columns=sql.SQL(", ").join(map(self._selected, columns)),
             table=self._table._name,

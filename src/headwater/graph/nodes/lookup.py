@@ -9,6 +9,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 
+from headwater.data.expressions import Stage, computed
+from headwater.data.functions.terms import Term
+from headwater.data.functions.types import BOOLEAN
 from headwater.data.schema import Schema, SchemaLike
 from headwater.data.tables import arrow_table, is_table
 from headwater.data.types import is_key_type
@@ -46,9 +49,11 @@ class LookupJoinNode(Node):
     keeps_unmatched: bool
     cache: Cache
     ttl_ms: int | None
+    condition: str | None = None
+    """A query of DuckDB over pairs: they are those of which it keeps something."""
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913  each is a choice of its own, and all but two have a default
         cls,
         flow: Flow,
         *,
@@ -56,15 +61,22 @@ class LookupJoinNode(Node):
         on: On,
         how: str = "left",
         columns: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+        condition: Term | None = None,
         suffix: str = SUFFIX,
         schema: SchemaLike | None = None,
         cache: Cache = None,
         ttl: Duration | None = None,
         name: str = "lookup_join",
     ) -> Self:
-        """`table` is a table or frame in memory, a `LookupTable`, or a function of keys whose rows have `schema`."""
+        """`table` is a table or frame in memory, a `LookupTable`, or a function of keys whose rows have `schema`.
+
+        With `names` for the `columns`, keys may be among these. `condition` is about both sides' columns.
+        """
         given = _Given(name, flow.schema, table, on, schema)
-        result, settings = given.settings(how=how, columns=columns, suffix=suffix, cache=cache, ttl=ttl)
+        result, settings = given.settings(
+            how=how, columns=columns, names=names, suffix=suffix, cache=cache, ttl=ttl, condition=condition
+        )
         return cls(name=name, inputs=flow.edges, schema=result, changelog=flow.changelog.retracting(), **settings)
 
     def takes(self, side: int) -> Modes:
@@ -112,14 +124,22 @@ class _Given:
             )
 
     def settings(
-        self, *, how: str, columns: Sequence[str] | None, suffix: str, cache: Cache, ttl: Duration | None
+        self,
+        *,
+        how: str,
+        columns: Sequence[str] | None,
+        names: Sequence[str] | None,
+        suffix: str,
+        cache: Cache,
+        ttl: Duration | None,
+        condition: Term | None,
     ) -> tuple[Schema, dict[str, Any]]:
         """The schema of the results and the settings of the node."""
         if how not in ("left", "inner"):
             raise self._refused("joins 'left' or 'inner'", how, "choose one of them")
         ttl_ms = self._ttl_ms(cache, ttl)
         key_types = tuple(self._key_type(left, right) for left, right in zip(self.keys, self.right_keys, strict=True))
-        found = self._columns(columns)
+        found = self._columns(columns, may_be_keys=names is not None)
         if not self._is_outside:
             self.right = self._ready_to_travel(found.names)
         settings = {
@@ -131,8 +151,9 @@ class _Given:
             "keeps_unmatched": how == "left",
             "cache": cache,
             "ttl_ms": ttl_ms,
+            "condition": None if condition is None else _query(condition),
         }
-        return self._joined(found, suffix, keeps_unmatched=how == "left"), settings
+        return self._joined(found, names, suffix, keeps_unmatched=how == "left"), settings
 
     def _ttl_ms(self, cache: Any, ttl: Duration | None) -> int | None:
         if not self._is_outside and (cache is not None or ttl is not None):
@@ -169,14 +190,14 @@ class _Given:
             f"joins {left!r} ({dtype}) with {right!r} ({other})", "two types", "cast one of them with select first"
         )
 
-    def _columns(self, columns: Sequence[str] | None) -> Schema:
+    def _columns(self, columns: Sequence[str] | None, *, may_be_keys: bool) -> Schema:
         if self._is_function:
             if columns is not None:
                 raise self._refused("brings all that a function finds", columns, "declare in schema= what you want")
             return self._schema
         if columns is None:
             fields = [field for field in self._schema.arrow if field.name not in self.right_keys]
-        elif isinstance(columns, str) or set(columns) & set(self.right_keys):
+        elif isinstance(columns, str) or (not may_be_keys and set(columns) & set(self.right_keys)):
             raise self._refused("brings a list of columns that are not its keys", columns, "name the others")
         else:
             fields = [_field(self._schema, name, self._step) for name in columns]
@@ -184,19 +205,20 @@ class _Given:
             raise self._refused("must bring a column", [], "name one in columns=, or use where to filter")
         return Schema.of(pa.schema(fields))
 
-    def _joined(self, found: Schema, suffix: str, *, keeps_unmatched: bool) -> Schema:
+    def _joined(self, found: Schema, names: Sequence[str] | None, suffix: str, *, keeps_unmatched: bool) -> Schema:
         fields = list(self._rows.arrow)
-        for field in found.arrow:
-            name = field.name + suffix if field.name in self._rows.names else field.name
+        if names is None:
+            names = [name + suffix if name in self._rows.names else name for name in found.names]
+        for name, field in zip(names, found.arrow, strict=True):
             fields.append(pa.field(name, field.type, field.nullable or keeps_unmatched))
-        names = [field.name for field in fields]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        given = [field.name for field in fields]
+        twice = sorted({name for name in given if given.count(name) > 1})
         if twice:
             raise self._refused("would have two columns of one name", ", ".join(twice), "choose another suffix=")
         return Schema.of(pa.schema(fields))
 
     def _ready_to_travel(self, names: list[str]) -> pa.Table:
-        table = self.right.select([*dict.fromkeys(self.right_keys), *names])
+        table = self.right.select(list(dict.fromkeys([*self.right_keys, *names])))
         if table.nbytes > MAX_TABLE_BYTES:
             raise self._refused(
                 f"takes a table of up to {MAX_TABLE_BYTES >> 20} MiB along to the workers",
@@ -207,6 +229,11 @@ class _Given:
 
     def _refused(self, rule: str, fact: object, action: str) -> GraphError:
         return GraphError.bad_argument(self._step, rule, fact, action)
+
+
+def _query(condition: Term) -> str:
+    query, _ = computed([Stage((("is_pair", Term(BOOLEAN, "true")),), condition)])
+    return query
 
 
 def _field(schema: Schema, name: str, step: str) -> pa.Field:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from headwater.data import expressions
 from headwater.data.batch import Batch
 from headwater.data.rows import Row, decode, encode_rows, make_rows, row_class
 from headwater.errors import RowError
@@ -20,12 +21,14 @@ from headwater.operators.lookup.key_index import Found, KeyIndex, key_parts, ran
 from headwater.operators.stateless.functions import Outputs
 from headwater.operators.user_code import user_code_failed
 
+_KEPT = pa.schema([("is_pair", pa.bool_())])
+
 
 class LookupJoinOperator:
     """Finds the rows of a batch's keys on the other side and puts the two together, in the order of the batch."""
 
     def __init__(self, node: LookupJoinNode, step: str, row: type[Row]) -> None:
-        self._node = node
+        self._node, self._step = node, step
         self._side = _side_of(node, step)
         self._now_ms = 0
 
@@ -35,6 +38,8 @@ class LookupJoinOperator:
 
     def apply(self, batch: Batch) -> Outputs:
         found = self._side.find(batch.table, self._now_ms)
+        if self._node.condition is not None:
+            found = self._paired(batch, found, self._node.condition)
         counts = found.counts
         missing = None
         if self._node.keeps_unmatched:
@@ -49,6 +54,17 @@ class LookupJoinOperator:
         columns = [*left.table.columns, *right.columns]
         table = pa.Table.from_arrays(columns, schema=self._node.schema.arrow)
         return [(None, Batch(table, left.timestamps, kinds=left.kinds))]
+
+    def _paired(self, batch: Batch, found: Found, condition: str) -> Found:
+        """What was found, without pairs for which the condition is not true."""
+        left = np.repeat(np.arange(len(batch)), found.counts)
+        columns = [*batch.table.take(pa.array(left)).columns, *found.rows.take(pa.array(found.places)).columns]
+        pairs = pa.Table.from_arrays(columns, names=self._node.schema.names)
+        try:
+            _, kept = expressions.run(condition, pairs, _KEPT, self._now_ms)
+        except BaseException as error:
+            raise user_code_failed(error, self._step) from None
+        return Found(np.bincount(left[kept], minlength=len(batch)), found.places[kept], found.rows)
 
     def close(self) -> None:
         """Let go of the table."""
@@ -95,8 +111,8 @@ class _Loaded:
 
     def __init__(self, node: LookupJoinNode, step: str, lookup: Lookup) -> None:
         self._node, self._step, self._lookup = node, step, lookup
-        types = zip(node.right_keys, node.key_types, strict=True)
-        self._schema = pa.schema([*(pa.field(name, dtype) for name, dtype in types), *node.right_schema.arrow])
+        fields = dict(zip(node.right_keys, map(pa.field, node.right_keys, node.key_types), strict=True))
+        self._schema = pa.schema(list({**fields, **{field.name: field for field in node.right_schema.arrow}}.values()))
         self._index: KeyIndex | None = None
         self._loaded_ms = 0
 

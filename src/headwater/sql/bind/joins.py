@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import Type, compared_type, quoted
-from headwater.sql.bind import intervals, sources
+from headwater.sql.bind import intervals, lookups, sources
 from headwater.sql.bind.calls import calls_of
 from headwater.sql.bind.scalars import (
     all_of,
@@ -30,12 +30,10 @@ from headwater.sql.relations import (
     Filter,
     IntervalJoin,
     Join,
-    LookupJoin,
     Project,
     RegularJoin,
     Relation,
     Scalar,
-    Scan,
     TemporalJoin,
     Window,
     WindowJoin,
@@ -76,6 +74,8 @@ def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Exp
         taken = [one for one in where if _is_about(one, both)]
         where[:] = [one for one in where if one not in taken]
         conditions += [both.resolved(one) for one in taken]
+    if version is not None and _is_now(binder, left, version, tree):
+        return both.over(lookups.looked_up(binder, left.relation, both, conditions, tree))
     condition = Condition.of(binder, left.relation, right.relation, both.relation, conditions)
     if version is not None:
         return both.over(_temporal(binder, (left, right), version, condition, tree))
@@ -269,36 +269,36 @@ def _windows(condition: Condition) -> tuple[Window, Window] | None:
     return left, right
 
 
+def _is_now(binder: QueryBinder, left: Scope, version: exp.Expr, tree: exp.Join) -> bool:
+    """Whether rows are joined with what is there now, and not as of their event time."""
+    how = str(tree.args.get("side") or "").lower()
+    if how not in ("", "left"):
+        raise SqlError.not_supported(binder.place(tree), f"a {how} temporal join", "use an inner or left one")
+    of = left.resolved(version.expression)
+    name = of.name if isinstance(of, exp.Column) else ""
+    known = left.relation.by_name.get(name)
+    if is_proctime(of) or (known is not None and known.time == PROCESSING):
+        return True
+    if known is None or known.time is None:
+        raise SqlError.no_time(
+            binder.place(version),
+            version.expression.sql(),
+            "FOR SYSTEM_TIME AS OF takes a time attribute of the left table",
+        )
+    return False
+
+
 def _temporal(
     binder: QueryBinder, sides: tuple[Scope, Scope], version: exp.Expr, condition: Condition, tree: exp.Join
 ) -> Relation:
     left, right = sides
-    how = {"": "inner"}.get(side := str(tree.args.get("side") or "").lower(), side)
-    if how not in ("inner", "left"):
-        raise SqlError.not_supported(binder.place(tree), f"a {how} temporal join", "use an inner or left one")
+    how = str(tree.args.get("side") or "inner").lower()
     place = binder.place(version)
-    of = left.resolved(version.expression)
-    name = of.name if isinstance(of, exp.Column) else ""
-    domain = (
-        PROCESSING if is_proctime(of) else left.relation.by_name[name].time if name in left.relation.by_name else None
-    )
-    if domain is None:
-        raise SqlError.no_time(
-            place, version.expression.sql(), "FOR SYSTEM_TIME AS OF takes a time attribute of the left table"
-        )
+    name = left.resolved(version.expression).name
     if not condition.equal:
         raise SqlError.wrong_expression(
             binder.place(tree), "a temporal join needs equalities", "join on the primary key"
         )
-    if domain == PROCESSING:
-        table = _scan_of(right.relation)
-        if table is None or table.table.lookup is None:
-            raise SqlError.not_supported(
-                place,
-                "FOR SYSTEM_TIME AS OF a processing time over this table",
-                "join a table whose connector can look rows up, or use event time",
-            )
-        return _finished(binder, condition, how, LookupJoin, time=name)
     if left.relation.updates:
         raise SqlError.needs_append_only(place, "a temporal join", left.relation.updater.label)
     key = right.relation.key
@@ -318,12 +318,6 @@ def _temporal(
 def _version_time(relation: Relation) -> str | None:
     """The column by which versions are ordered."""
     return relation.row_time or next((f.name for f in relation.fields if f.time == EVENT or f.lost), None)
-
-
-def _scan_of(relation: Relation) -> Scan | None:
-    while not isinstance(relation, Scan) and len(relation.inputs) == 1:
-        (relation,) = relation.inputs
-    return relation if isinstance(relation, Scan) else None
 
 
 def _is_same_key(one: Type, other: Type) -> bool:

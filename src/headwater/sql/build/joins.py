@@ -11,7 +11,7 @@ from headwater.data.functions.types import BOOLEAN, Type, quoted, type_of
 from headwater.functions import OutputTag
 from headwater.graph.flow import Flow
 from headwater.graph.meeting import join_in_windows
-from headwater.graph.nodes import IntervalJoinNode, RegularJoinNode, TemporalJoinNode
+from headwater.graph.nodes import IntervalJoinNode, LookupJoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.graph.windowed import WindowedPair
 from headwater.sql.build.builder import Builder, as_they_are, builds
 from headwater.sql.build.groups import MOMENT, at_last_moment
@@ -21,9 +21,11 @@ from headwater.sql.relations import (
     Field,
     IntervalJoin,
     Join,
+    LookupJoin,
     Project,
     RegularJoin,
     Relation,
+    Scan,
     TemporalJoin,
     View,
     WindowJoin,
@@ -182,6 +184,24 @@ def _temporal(builder: Builder, relation: TemporalJoin) -> Flow:
     left, right = _keyed(builder, relation, left, right)
     node = TemporalJoinNode.of(left, right, how=relation.how, suffix="_of_right")
     return _shown(builder, relation, builder.add(node, "temporal_join"))
+
+
+@builds(LookupJoin)
+def _looked_up(builder: Builder, relation: LookupJoin) -> Flow:
+    assert isinstance(relation.right, Scan)
+    lookup = relation.right.table.lookup
+    node = LookupJoinNode.of(
+        builder.flow(relation.left),
+        table=lookup.open(),
+        on=dict(relation.equal),
+        how=relation.how,
+        columns=relation.right.names,
+        names=relation.right_names,
+        condition=None if relation.rest is None else relation.rest.term,
+        cache=lookup.cache,
+        ttl=lookup.ttl,
+    )
+    return builder.compute(builder.add(node, "lookup_join"), as_they_are(relation), kind="columns")
 
 
 def _versions(relation: Relation) -> Relation:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from headwater.connectors.contract import Sink, Source
 from headwater.data.schema import Schema
 from headwater.sql.connectors.options import Options
 from headwater.sql.errors import SqlError
+from headwater.sql.looked_up import LookedUp
 from headwater.sql.relations import Field
 
 
@@ -60,7 +60,7 @@ class Made:
 
     source: Source | None = None
     sink: Sink | None = None
-    lookup: Any = None
+    lookup: LookedUp | None = None
     changes: bool = False
     """Whether rows that are read replace or take back others."""
     tells_kinds: bool = False

@@ -8,6 +8,7 @@ from headwater import connectors
 from headwater.sql.connectors.contract import Made, Wanted
 from headwater.sql.connectors.debezium import debezium
 from headwater.sql.errors import SqlError
+from headwater.sql.looked_up import LookedUp
 
 _FORMATS = ("parquet", "json", "csv", "debezium-json")
 _FACTS = {"path": "path", "file.path": "path", "file.size": "size_bytes", "file.modification-time": "modified"}
@@ -43,4 +44,5 @@ def files(wanted: Wanted) -> Made:
     sink = connectors.files(
         path, format=name, partition_by=wanted.partitioned_by, roll_bytes=roll_bytes, roll_every=roll_every
     )
-    return Made(source=source, sink=sink)
+    lookup = None if source is None else LookedUp(lambda: source.whole(wanted.schema))
+    return Made(source=source, sink=sink, lookup=lookup)

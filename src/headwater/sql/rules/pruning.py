@@ -174,15 +174,26 @@ def _times(relation: Join, side: int) -> Needed:
         return {(relation.left_time, relation.right_time)[side]}
     if isinstance(relation, WindowJoin):
         return _window_columns((relation.left_window, relation.right_window)[side])
-    if isinstance(relation, TemporalJoin) and not isinstance(relation, LookupJoin):
-        return (
-            {relation.time}
-            if side == 0
-            else {n for n in (relation.right.row_time,) if n} | set(relation.right.key or ())
-        )
-    if isinstance(relation, LookupJoin) and side == 1:
-        return set(relation.right.names)
     return set()
+
+
+def _looked_up(relation: LookupJoin, needed: Needed) -> Relation:
+    """Of the table what is shown or compared; the time of the look-up is that of the epoch."""
+    used = needed | (set() if relation.rest is None else relation.rest.columns)
+    left = {name for name in used if name in relation.left.by_name} | {one for one, _ in relation.equal}
+    keys = {other for _, other in relation.equal}
+    assert isinstance(relation.right, Scan)
+    kept = [
+        (field, shown)
+        for field, shown in zip(relation.right.fields, relation.right_names, strict=True)
+        if shown in used or field.name in keys
+    ]
+    return replace(
+        relation,
+        left=_exactly(relation.left, left),
+        right=replace(relation.right, seen=tuple(field for field, _ in kept)),
+        right_names=tuple(shown for _, shown in kept),
+    )
 
 
 _PRUNERS: dict[type[Relation], Callable[[Any, Needed], Relation]] = {
@@ -192,7 +203,7 @@ _PRUNERS: dict[type[Relation], Callable[[Any, Needed], Relation]] = {
     Filter: _filter,
     Functions: _functions,
     IntervalJoin: _join,
-    LookupJoin: _as_it_is,
+    LookupJoin: _looked_up,
     Numbered: _numbered,
     Over: _over,
     Project: _project,
