@@ -103,3 +103,30 @@ def test_a_job_moves_from_spark_to_the_local_engine_and_back(spark: SparkSession
         hw.JobError, match=r"holds a job that was not started from the savepoint .*; .*use a new job_dir"
     ):
         job(kept, spark=spark, job_dir=folder).run(from_=first)
+
+
+def statements(table: str, **settings: Any) -> hw.Environment:
+    env = hw.Environment("statements", max_rows_per_epoch=12, **settings)
+    rows = env.from_rows(ROWS, SCHEMA, hw.Watermarks.bounded("at", "2 s"), name="given")
+    env.create_view("given", rows.with_column("ts", "to_timestamp_ltz(at, 3)"), time="ts")
+    env.execute_sql(f"CREATE TABLE {table} (k STRING, n BIGINT) WITH ('connector' = 'memory')")
+    env.execute_sql(f"""
+        INSERT INTO {table}
+        SELECT k, COUNT(*) FROM given GROUP BY k
+        UNION ALL SELECT a.k, b.n FROM given a JOIN given b ON a.k = b.k AND b.n = a.n + 5
+        UNION ALL SELECT k, SUM(n) FROM TABLE(TUMBLE(TABLE given, DESCRIPTOR(ts), INTERVAL '10' SECOND))
+          GROUP BY k, window_start, window_end
+    """)
+    return env
+
+
+def test_a_job_of_sql_moves_from_spark_to_the_local_engine_at_another_parallelism(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    whole = statements("shown", engine="local")
+    whole.run(bounded=True)
+    first = statements("shown", spark=spark, job_dir=tmp_path / "job", parallelism=2)
+    path = run_epochs(first, 2, bounded=True).stop(savepoint=tmp_path / "sp")
+    second = statements("shown", engine="local", parallelism=3)
+    second.run(bounded=True, from_=path)
+    assert Counter(first.table_rows("shown") + second.table_rows("shown")) == Counter(whole.table_rows("shown"))

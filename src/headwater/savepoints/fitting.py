@@ -113,7 +113,22 @@ def fit(savepoint: Savepoint, program: Program, renaming: Renaming) -> Upgrade:
     _check_names(savepoint, program, renaming)
     fits = [*_positions(savepoint, program, renaming), *_states(savepoint, program, renaming)]
     ended = "the input had ended: event time is at its end, and every row to come with a time is late"
-    return Upgrade(tuple(fits), (ended,) if savepoint.offset.end else ())
+    return Upgrade(
+        tuple(fits), (*_likely_renamings(savepoint, program, renaming), *([ended] if savepoint.offset.end else []))
+    )
+
+
+def _likely_renamings(savepoint: Savepoint, program: Program, renaming: Renaming) -> list[str]:
+    """Of steps that are gone, which new one keeps just the same, if it is one: they may only have other names."""
+    steps = savepoint.description.steps
+    gone = {uid: step.kept for uid, step in steps.items() if renaming.step(uid) not in program.kept}
+    new = {uid: kept for uid, kept in program.kept.items() if uid not in map(renaming.step, steps)}
+    found: dict[str, str] = {}
+    for uid, kept in gone.items():
+        alike = [other for other, now in new.items() if now == kept]
+        if len(alike) == 1 and sum(other == kept for other in gone.values()) == 1:
+            found[uid] = alike[0]
+    return [f"renamed={found} keeps what steps with other names would take over"] if found else []
 
 
 def require(savepoint: Savepoint, upgrade: Upgrade, *, allow_dropped_state: bool) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from headwater.sql.bind.scalars import bound_tree, rewritten
 from headwater.sql.bind.windows import made_window
 from headwater.sql.errors import SqlError
-from headwater.sql.relations import Project, WindowTable, column_tree, passed_on, unused
+from headwater.sql.relations import Project, WindowTable, column_tree, named_after, passed_on
 
 if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
@@ -33,7 +33,7 @@ class Windowed:
         partition: list[str] = []
         for other in others if kind == "SESSION" else ():
             scalar = bound_tree(other, relation, binder.text)
-            name = scalar.column or unused("key", relation.names)
+            name = named_after(scalar, relation.names)
             if scalar.column is None:
                 relation = Project(relation, (*passed_on(relation, relation.names), (name, scalar)))
                 others[others.index(other)] = column_tree(name)

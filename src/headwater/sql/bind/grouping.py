@@ -23,6 +23,7 @@ from headwater.sql.relations import (
     Scalar,
     Window,
     column_tree,
+    named_after,
     of_term,
     passed,
     passed_on,
@@ -198,7 +199,7 @@ class Calls:
         for name, known in self.inputs.items():
             if known == scalar:
                 return name
-        name = scalar.column or unused(f"value{len(self.inputs)}", [*self.relation.names, *self.inputs])
+        name = named_after(scalar, [*self.relation.names, *self.inputs])
         self.inputs[name] = scalar
         return name
 
@@ -212,7 +213,7 @@ class Groups:
         self._scalars = [bound_tree(key, scope.relation, binder.text) for key in keys]
         self._names: list[str] = []
         for scalar in self._scalars:
-            self._names.append(scalar.column or unused("key0", [*scope.relation.names, *self._names]))
+            self._names.append(named_after(scalar, [*scope.relation.names, *self._names]))
         for tree, scalar in zip(keys, self._scalars, strict=True):
             arrow = scalar.term.type.arrow
             if arrow is None or not is_key_type(arrow):

@@ -38,6 +38,7 @@ from headwater.sql.relations import (
     Window,
     WindowJoin,
     column_tree,
+    named_after,
     passed_on,
     unused,
 )
@@ -199,7 +200,8 @@ class Condition:
     def _grown(self, made: Scalar, side: str) -> str:
         """The name of a new column of a side."""
         relation: Relation = getattr(self, side)
-        name = unused("join_key", [*self.left.names, *self.right.names, *self.names])
+        taken = [*self.left.names, *self.right.names, *self.names]
+        name = unused(named_after(made, taken), taken)
         setattr(self, side, Project(relation, (*passed_on(relation, relation.names), (name, made))))
         if side == "right":
             self.names = (*self.names, unused(name, [*self.left.names, *self.names]))

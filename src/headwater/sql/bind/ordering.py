@@ -9,7 +9,7 @@ from sqlglot import exp
 from headwater.sql.bind.scalars import bound_tree
 from headwater.sql.bind.scopes import Scope
 from headwater.sql.errors import SqlError
-from headwater.sql.relations import EVENT, Order, Project, Rank, Relation, SortByTime, only, passed_on, unused
+from headwater.sql.relations import EVENT, Order, Project, Rank, Relation, SortByTime, named_after, only, passed_on
 
 if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
@@ -88,5 +88,5 @@ def _column(binder: QueryBinder, relation: Relation, tree: exp.Expr) -> tuple[Re
         return relation, tree.name
     scope_tree = tree.copy()
     scalar = bound_tree(scope_tree, relation, binder.text)
-    name = unused("order", relation.names)
+    name = named_after(scalar, relation.names)
     return Project(relation, (*passed_on(relation, relation.names), (name, scalar))), name

@@ -21,6 +21,7 @@ from headwater.sql.relations import (
     Scalar,
     Values,
     column_tree,
+    named_after,
     of_term,
     passed_on,
     unused,
@@ -53,8 +54,8 @@ def with_overs(binder: QueryBinder, relation: Relation, items: Items, tree: exp.
 
 def _numbered(binder: QueryBinder, relation: Relation, items: Items, calls: list[_Over]) -> tuple[Relation, Items]:
     first = calls[0]
-    relation, partition = _computed(binder, relation, first.partition, "partition")
-    relation, ordered = _computed(binder, relation, [one.this for one in first.order], "order")
+    relation, partition = _computed(binder, relation, first.partition)
+    relation, ordered = _computed(binder, relation, [one.this for one in first.order])
     order = tuple(
         Order(column, bool(one.args.get("desc")), bool(one.args.get("nulls_first")))
         for column, one in zip(ordered, first.order, strict=True)
@@ -71,7 +72,7 @@ def _numbered(binder: QueryBinder, relation: Relation, items: Items, calls: list
 def _aggregated(binder: QueryBinder, relation: Relation, items: Items, calls: list[_Over]) -> tuple[Relation, Items]:
     first = calls[0]
     place = binder.place(first.tree)
-    relation, partition = _computed(binder, relation, first.partition, "partition")
+    relation, partition = _computed(binder, relation, first.partition)
     if relation.updates:
         raise SqlError.needs_append_only(place, "OVER", relation.updater.label)
     if len(first.order) != 1 or not isinstance(first.order[0].this, exp.Column):
@@ -128,18 +129,16 @@ def _integer(tree: exp.Expr) -> int | None:
     return int(tree.name) if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal() else None
 
 
-def _computed(binder: QueryBinder, relation: Relation, trees: list[exp.Expr], what: str) -> tuple[Relation, list[str]]:
+def _computed(binder: QueryBinder, relation: Relation, trees: list[exp.Expr]) -> tuple[Relation, list[str]]:
     """The columns that expressions are; those that are none are computed first."""
     names: list[str] = []
     more: list[tuple[str, Scalar]] = []
     for tree in trees:
         scalar = bound_tree(tree, relation, binder.text)
+        name = named_after(scalar, [*relation.names, *names])
         if scalar.column is None:
-            name = unused(what, [*relation.names, *names])
             more.append((name, scalar))
-            names.append(name)
-        else:
-            names.append(scalar.column)
+        names.append(name)
     if more:
         relation = Project(relation, (*passed_on(relation, relation.names), *more))
     return relation, names

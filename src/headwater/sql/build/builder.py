@@ -19,7 +19,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.nodes import AsChangelogNode, ComputeNode, Node, SourceNode
 from headwater.sql.catalog import Table
 from headwater.sql.errors import SqlError
-from headwater.sql.relations import Relation, View
+from headwater.sql.relations import Relation, Scan, View
 
 Built = TypeVar("Built", bound=Relation)
 _MAKERS: dict[type[Relation], Callable[[Any, Any], Flow]] = {}
@@ -42,7 +42,7 @@ class Builder:
         self.graph = graph
         self.ttl: dt.timedelta | None = None
         """After how long without rows, in processing time, groups, last rows, ranked and joined rows are forgotten."""
-        self._flows: dict[Relation, Flow] = {}
+        self._flows: dict[tuple[str, Relation], Flow] = {}
         self._tables: dict[Table, Flow] = {}
         self._prefix = "query"
         self._counts: dict[str, int] = {}
@@ -55,7 +55,10 @@ class Builder:
         return made
 
     def build(self, relation: Relation, prefix: str) -> Flow:
-        """A relation; steps that keep something are named after `prefix`, so that changes elsewhere do not rename them."""
+        """A relation; its steps are named after `prefix`, and what is built for another one is left to that.
+
+        So changes elsewhere neither rename what is kept nor share it. What is to be shared is a view, or a table.
+        """
         before, self._prefix = self._prefix, prefix
         try:
             return self.flow(relation)
@@ -64,14 +67,16 @@ class Builder:
 
     def flow(self, relation: Relation) -> Flow:
         """The rows of a relation, whose columns have its names."""
-        if relation not in self._flows:
-            if isinstance(relation, View):
-                made = self.build(relation.input, relation.name)
-            else:
-                made = _MAKERS[type(relation)](self, relation)
+        if isinstance(relation, View):
+            return self.build(relation.input, relation.name)
+        if isinstance(relation, Scan) and self._prefix != relation.table.name:
+            return self.build(relation, relation.table.name)
+        known = (self._prefix, relation)
+        if known not in self._flows:
+            made = _MAKERS[type(relation)](self, relation)
             assert made.schema.names == relation.names, (made.schema.names, relation.names, relation.label)
-            self._flows[relation] = made
-        return self._flows[relation]
+            self._flows[known] = made
+        return self._flows[known]
 
     def source(self, table: Table) -> Flow:
         """The rows of a table, as they are stored; however many queries read it, it is read once."""

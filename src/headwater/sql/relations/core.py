@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +15,9 @@ from headwater.data.functions.terms import Term
 from headwater.data.functions.types import TIMESTAMP_3, Type, quoted
 
 EVENT, PROCESSING = "event", "processing"
+_LONGEST_NAME = 60
+"""Longer texts are cut, and told apart by a digest, as are those with quotes."""
+_QUOTED_WORD = re.compile(r'"([A-Za-z_]\w*)"')
 
 
 @dataclass(frozen=True)
@@ -207,6 +212,21 @@ def passed_on(relation: Relation, names: Iterable[str]) -> tuple[tuple[str, Scal
 def passed(relation: Relation, name: str) -> Scalar:
     """A column as an expression."""
     return Scalar(column_tree(name), Term(relation.by_name[name].type, quoted(name)))
+
+
+def named_after(scalar: Scalar, taken: Iterable[str]) -> str:
+    """The name of a column for an expression: its own if it is one, or its text.
+
+    State is kept under such names, so one must not stand for another expression when the query around it has changed.
+    """
+    if scalar.column is not None:
+        return scalar.column
+    text = scalar.tree.sql()
+    plain = _QUOTED_WORD.sub(r"\1", text)
+    is_plain = "'" not in text and '"' not in plain and not plain.startswith("__")
+    if not is_plain or len(plain) > _LONGEST_NAME:
+        plain = f"{plain[:_LONGEST_NAME].lstrip('_')} #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return unused(plain, taken)
 
 
 def unused(name: str, taken: Iterable[str]) -> str:

@@ -35,6 +35,7 @@ from headwater.sql.relations import (
 )
 
 Needed = set[str]
+_KEEP_NOTHING = (Filter, Functions, Project, Scan, Union, Unnest, Values, View, WindowTable)
 
 
 def prune_columns(relation: Relation) -> Relation:
@@ -58,7 +59,14 @@ def _as_it_is(relation: Relation, _: Needed) -> Relation:
 
 
 def _view(relation: View, needed: Needed) -> Relation:
+    """What a view keeps is kept once, whoever reads it: with all its columns, so that no reader changes it."""
+    if _keeps_something(relation.input):
+        needed = set(relation.names)
     return replace(relation, input=_pruned(relation.input, needed))
+
+
+def _keeps_something(relation: Relation) -> bool:
+    return not isinstance(relation, _KEEP_NOTHING) or any(map(_keeps_something, relation.inputs))
 
 
 def _project(relation: Project, needed: Needed) -> Relation:
