@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard, TypeVar, overload
 
 from headwater import aggregates
@@ -23,7 +25,9 @@ from headwater.windows.triggers import (
 )
 
 _FEW_SLICES = 256
-"""Slices of a window that can be handled one by one; a slide that hardly divides the size makes thousands."""
+"""Slices of a window that can be handled one by one."""
+_WIDE_SLICES = 16
+"""Slices between the starts of two windows that are worth it; a slide that hardly divides the size makes thousands."""
 
 
 class Window(NamedTuple):
@@ -40,6 +44,30 @@ class Window(NamedTuple):
     def touches(self, other: Window) -> bool:
         """Whether the two overlap or one begins where the other ends."""
         return self.start <= other.end and self.end >= other.start
+
+
+@dataclass(frozen=True)
+class Windows(Sequence[Window]):
+    """Windows at even distances, earliest end first; none is made before it is asked for."""
+
+    first: Window
+    number: int
+    starts_by_ms: int
+    ends_by_ms: int
+
+    def __len__(self) -> int:
+        return self.number
+
+    @overload
+    def __getitem__(self, at: int) -> Window: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Window]: ...
+    def __getitem__(self, at: int | slice) -> Window | Sequence[Window]:
+        places = range(self.number)[at]
+        return self._at(places) if isinstance(places, int) else [self._at(place) for place in places]
+
+    def _at(self, place: int) -> Window:
+        return Window(self.first.start + place * self.starts_by_ms, self.first.end + place * self.ends_by_ms)
 
 
 GLOBAL = Window(MIN_TIMESTAMP, MAX_TIMESTAMP)
@@ -98,16 +126,27 @@ class SlicedAssigner(WindowAssigner):
 
     @property
     def has_few_slices(self) -> bool:
-        """Whether it pays to keep rows by slices."""
+        """Whether the slices of a window can be handled one by one."""
         return self.slices <= _FEW_SLICES
+
+    @property
+    def has_wide_slices(self) -> bool:
+        """Whether it pays to keep rows by slices: few lie between the start of a window and that of the next."""
+        return True
 
     def slice_of(self, timestamp: int) -> int:
         """Where the slice of a timestamp starts."""
         return timestamp - (timestamp - self.offset_ms) % self.slice_ms
 
-    def windows_of_slice(self, start: int) -> list[Window]:
+    def windows_of_slice(self, start: int) -> Sequence[Window]:
         """The windows that a slice is part of, earliest end first."""
         raise NotImplementedError
+
+    def window_after(self, window: Window) -> Window | None:
+        """The window that ends next among those that share its last slice; None if there is none."""
+        following = self.windows_of_slice(window.end - self.slice_ms)
+        at = bisect_right(following, window.end, key=lambda one: one.end)
+        return following[at] if at < len(following) else None
 
     def slices_of_window(self, window: Window) -> range:
         """Where the slices of a window start."""
@@ -124,7 +163,7 @@ class Tumbling(SlicedAssigner):
         self.size_ms = self.slice_ms = size_ms
         self.offset_ms = offset_ms
 
-    def windows_of_slice(self, start: int) -> list[Window]:
+    def windows_of_slice(self, start: int) -> Sequence[Window]:
         return [Window(start, start + self.size_ms)]
 
     def describe(self) -> str:
@@ -138,10 +177,15 @@ class Sliding(SlicedAssigner):
         self.size_ms, self.slide_ms, self.offset_ms = size_ms, slide_ms, offset_ms
         self.slice_ms = math.gcd(size_ms, slide_ms)
 
-    def windows_of_slice(self, start: int) -> list[Window]:
+    @property
+    def has_wide_slices(self) -> bool:
+        return self.has_few_slices or self.slide_ms // self.slice_ms <= _WIDE_SLICES
+
+    def windows_of_slice(self, start: int) -> Sequence[Window]:
         newest = start - (start - self.offset_ms) % self.slide_ms
         starts = range(newest, start - self.size_ms, -self.slide_ms)
-        return [Window(s, s + self.size_ms) for s in reversed(starts) if s + self.size_ms > start]
+        first = starts[-1] if starts else newest
+        return Windows(Window(first, first + self.size_ms), len(starts), self.slide_ms, self.slide_ms)
 
     def describe(self) -> str:
         return f"sliding({self.size_ms} ms, {self.slide_ms} ms)"
@@ -153,9 +197,10 @@ class Cumulate(SlicedAssigner):
     def __init__(self, step_ms: int, size_ms: int, offset_ms: int = 0) -> None:
         self.slice_ms, self.size_ms, self.offset_ms = step_ms, size_ms, offset_ms
 
-    def windows_of_slice(self, start: int) -> list[Window]:
+    def windows_of_slice(self, start: int) -> Sequence[Window]:
         first = start - (start - self.offset_ms) % self.size_ms
-        return [Window(first, end) for end in range(start + self.slice_ms, first + self.size_ms + 1, self.slice_ms)]
+        ends = range(start + self.slice_ms, first + self.size_ms + 1, self.slice_ms)
+        return Windows(Window(first, ends[0]), len(ends), 0, self.slice_ms)
 
     def describe(self) -> str:
         return f"cumulate({self.slice_ms} ms, {self.size_ms} ms)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ class Assignment:
         runs, scopes = self._runs(batch, rows, windows, list(numbers))
         return Assigned(runs, scopes, nowhere, _missed(spans, at[nowhere]))
 
-    def _spans(self, batch: Batch, now_ms: int) -> tuple[list[list[Window]], Codes]:
+    def _spans(self, batch: Batch, now_ms: int) -> tuple[list[Sequence[Window]], Codes]:
         """Lists of windows, and for each row which of the lists has its own."""
         assigner = self._assigner
         if isinstance(assigner, SlicedAssigner):
@@ -76,7 +77,7 @@ class Assignment:
         return Runs.by(place[codes], len(first), rows), [scope_of(keys[key], known[window]) for key, window in pairs]
 
 
-def _missed(spans: list[list[Window]], at: Codes) -> MissedWindows:
+def _missed(spans: list[Sequence[Window]], at: Codes) -> MissedWindows:
     """The last windows of rows; the window of everything has no bounds to show."""
     lasts = [windows[-1] if windows and windows[-1] != GLOBAL else None for windows in spans]
     edges = np.array([last or (0, 0) for last in lasts], np.int64)[at]

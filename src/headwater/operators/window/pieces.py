@@ -182,6 +182,21 @@ def _of_last(aggregation: Aggregation, table: pa.Table, since: Codes, wanted: Co
         table = _put_before(aggregation, table.take(pa.array(longer - span // 2)), table, longer)
 
 
+def of_ranges(aggregation: Aggregation, table: pa.Table, since: Codes, lasts: Codes, counts: Codes) -> pa.Table:
+    """For each range of accumulators that belong to one run, all of it in one; it has a last one and a length."""
+    found, rest, ends = table.take(pa.array(lasts)), counts - 1, lasts - 1
+    longest = int(rest.max(initial=0))
+    span = 1
+    while span <= longest:
+        there = np.flatnonzero(rest & span)
+        found = _put_before(aggregation, table.take(pa.array(ends[there])), found, there)
+        ends = ends - (rest & span)
+        longer = np.flatnonzero(since >= span)
+        table = _put_before(aggregation, table.take(pa.array(longer - span)), table, longer)
+        span *= 2
+    return found
+
+
 def _put_before(aggregation: Aggregation, older: pa.Table, newer: pa.Table, at: Codes) -> pa.Table:
     """The newer accumulators, those at the given places together with an older one each."""
     if not len(at):

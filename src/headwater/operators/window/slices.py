@@ -1,8 +1,8 @@
 """The state of sliced windows: per slice of time, tables of accumulators by key, or of rows.
 
 An epoch adds one table to each slice it touches, and that table is also what the changelog gets: no key is looked up.
-Tables of a slice are merged when the newer ones have grown as large as the oldest. That depends only on the tables that
-were added, so every copy of the state has the same ones.
+Tables of a slice are merged when the newer ones have grown as large as the oldest, and when they are many, those that
+are as large as one of them. That depends only on the tables that were added, so every copy of the state has the same ones.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from headwater.state.table import PUT, REMOVE
 
 _HEADING = ("@op", "@slice", "@run")
 """Columns beside those of the slices; users' names do not start so."""
+_MANY_TABLES = 16
+"""Tables of a slice that may be of any size; more of them grow by a factor of two at least."""
 Merge = Callable[[list[pa.Table]], pa.Table]
 """Makes one table of several: with one row for each key, or with all their rows."""
 
@@ -29,7 +31,7 @@ class SliceTable:
         self, schema: pa.Schema, keys: Sequence[str], merge: Merge, on_new_slice: Callable[[int], None]
     ) -> None:
         """`keys` are the columns that make the key; none where all rows have one."""
-        self._schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
+        self.schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
         self.spread: Spread = by_columns(keys)
         heading = [
             pa.field(name, dtype) for name, dtype in zip(_HEADING, (pa.int8(), pa.int64(), pa.int64()), strict=True)
@@ -62,10 +64,10 @@ class SliceTable:
         else:
             tables.append(table)
         self._rows += len(table)
-        if tables is not None and sum(map(len, tables[1:])) > len(tables[0]):
-            merged = self._merge(tables)
-            self._rows += len(merged) - sum(map(len, tables))
-            self._slices[start] = [merged]
+        if tables is not None and (first := _outgrown(tables)) is not None:
+            merged = self._merge(tables[first:])
+            self._rows += len(merged) - sum(map(len, tables[first:]))
+            tables[first:] = [merged]
 
     def remove(self, start: int) -> None:
         """Drop a slice if it is there."""
@@ -94,7 +96,7 @@ class SliceTable:
     def _table(self, removed: dict[int, None], slices: dict[int, list[pa.Table]]) -> pa.Table:
         parts = []
         if removed:
-            nothing = [pa.nulls(len(removed), field.type) for field in self._schema]
+            nothing = [pa.nulls(len(removed), field.type) for field in self.schema]
             runs = pa.array(np.zeros(len(removed), np.int64))
             parts.append(self._headed(REMOVE, pa.array(list(removed), pa.int64()), runs, nothing))
         for start, tables in slices.items():
@@ -111,7 +113,7 @@ class SliceTable:
         ops, starts, runs = (changes[name].to_numpy() for name in _HEADING)
         for start in starts[ops == REMOVE].tolist():
             self.remove(start)
-        content = changes.select(self._schema.names)
+        content = changes.select(self.schema.names)
         first = int(np.count_nonzero(ops == REMOVE))
         edges = np.flatnonzero((np.diff(starts[first:]) != 0) | (np.diff(runs[first:]) != 0)) + 1
         bounds = [first, *(edges + first).tolist(), len(changes)]
@@ -123,3 +125,16 @@ class SliceTable:
 
     def __len__(self) -> int:
         return self._rows
+
+
+def _outgrown(tables: list[pa.Table]) -> int | None:
+    """The first table such that those behind it have as many rows, if it is the oldest or there are many tables."""
+    behind = sum(map(len, tables)) - len(tables[0])
+    if behind > len(tables[0]):
+        return 0
+    if len(tables) > _MANY_TABLES:
+        for place in range(1, len(tables) - 1):
+            behind -= len(tables[place])
+            if behind >= len(tables[place]):
+                return place
+    return None

@@ -42,7 +42,7 @@ def _is_sliced(node: WindowNode) -> bool:
     if not assigns_as(node.assigner, SlicedAssigner) or node.aggregates is None:
         return False
     return (
-        node.assigner.has_few_slices
+        node.assigner.has_wide_slices
         and (node.assigner.slices == 1 or is_in_any_order(node.aggregates))
         and type(node.trigger) is EventTimeTrigger
         and node.evictor is None

@@ -112,7 +112,7 @@ def _check_row(assigner: WindowAssigner, windows: list[Any], one: Came) -> None:
     require(assigner, rule, of_row, holds=not assigner.merges or len(windows) == 1)
     if isinstance(assigner, SlicedAssigner):
         rule = "the windows of a slice are those of its rows, earliest end first"
-        same = windows == assigner.windows_of_slice(assigner.slice_of(one.timestamp))
+        same = windows == list(assigner.windows_of_slice(assigner.slice_of(one.timestamp)))
         require(assigner, rule, of_row, holds=same and windows == sorted(windows, key=lambda w: w.end))
 
 
