@@ -25,10 +25,12 @@ BARE_NULL = "A bare NULL may stand in VALUES beside other values. Flink refuses 
 HOPS = "HOP may have a size that is no multiple of its slide. Flink refuses to aggregate it."
 OFFSETS = "Windows with an offset count every row in time. Flink 2.2 fires them as if they had none, and loses rows."
 ROW_NAMES = "The fields of ROW(…) are called f0, f1, …"
+EMPTY_IN = "IN as a value is false over a query without rows. Flink 2.2 loses the rows that ask."
 FLINK_FAILS = "Flink fails here by mistake."
 EXPLAINED: tuple[Rule, ...] = (
     Rule(r":: (failed by Flink: NullPointerException|refused by Flink: .*does not support retraction)", FLINK_FAILS),
     Rule(r"TUMBLE\(TABLE orders, DESCRIPTOR\(ts\), INTERVAL '10' SECOND, INTERVAL '-?3' SECOND\).* :: rows", OFFSETS),
+    Rule(r"IN \(SELECT k FROM payments WHERE paid > 1000\) AS b.* :: rows \[\] only in Flink", EMPTY_IN),
     Rule(r"ROW\(id, 'q'\).* :: columns .*row<expr", ROW_NAMES),
     Rule(r"(STDDEV|VAR)_(POP|SAMP)\((amount|id|k|c\d)\).* :: columns", SPREAD),
     Rule(r":: refused by Flink: .*only support the count of one field", SEVERAL),

@@ -279,5 +279,17 @@ class _Case:
                 "SELECT id, k FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k)",
                 "SELECT id, k FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.id > 3)",
                 "SELECT id, k FROM l WHERE id IN (SELECT id FROM r WHERE id > 2) AND id < 7",
+                "SELECT id, k FROM l WHERE k NOT IN (SELECT k FROM r WHERE id > 3)",
+                "SELECT id, k FROM l WHERE k NOT IN (SELECT k FROM r WHERE k IS NOT NULL) OR id < 4",
+                "SELECT id, k IN (SELECT k FROM r) AS b FROM l",
+                "SELECT id, k FROM l WHERE k IN (SELECT k FROM r WHERE r.id < l.id)",
+                "SELECT id, k FROM l WHERE k NOT IN (SELECT k FROM r WHERE r.id = l.id)",
+                "SELECT id, k FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.id <> l.id)",
+                "SELECT id, k FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.id > l.id + 2)",
+                "SELECT id, k FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.id < l.id) OR k IS NULL",
+                "SELECT id, (SELECT COUNT(*) FROM r WHERE r.k = l.k) AS n, (SELECT MAX(id) FROM r) AS m FROM l",
+                "SELECT id, (SELECT MAX(r.id) - COUNT(DISTINCT r.id) FROM r WHERE r.k = l.k) AS n FROM l",
+                "SELECT id, k FROM l WHERE id > (SELECT AVG(id) FROM r) OR id < (SELECT MIN(id) FROM r WHERE r.k = l.k)",
+                "SELECT k, COUNT(*) AS c FROM l GROUP BY k HAVING COUNT(*) < (SELECT COUNT(DISTINCT id) FROM r)",
             )
         )

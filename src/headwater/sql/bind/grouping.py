@@ -37,12 +37,12 @@ Items = list[tuple[str, exp.Expr]]
 
 
 def grouped(
-    binder: QueryBinder, tree: exp.Select, scope: Scope, items: Items
+    binder: QueryBinder, tree: exp.Select, scope: Scope, items: Items, having: exp.Expr | None
 ) -> tuple[Relation, Items, exp.Expr | None] | None:
     """The groups of a query, what is shown of them and the condition on them; None where nothing is grouped."""
-    having_ = tree.args.get("having")
-    having = None if having_ is None else scope.resolved(having_.this)
     group = tree.args.get("group")
+    if group is not None and (query := group.find(exp.Query)) is not None:
+        raise SqlError.not_supported(binder.place(query), "a subquery in GROUP BY", "compute it in a subquery of FROM")
     trees = [item for _, item in items] + ([] if having is None else [having])
     if group is None and not any(calls_of(one) for one in trees):
         return None

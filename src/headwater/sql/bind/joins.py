@@ -65,6 +65,8 @@ def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Exp
     right = sources.table(binder, tree.this)
     both = _beside(left, right)
     on = tree.args.get("on")
+    if on is not None and (query := on.find(exp.Query)) is not None:
+        raise SqlError.not_supported(binder.place(query), "a subquery in ON", "write the condition in WHERE")
     if tree.args.get("using"):
         on = all_of([_using(binder, left, right, name) for name in tree.args["using"]])
         both = _using_once(both, right, [name.name for name in tree.args["using"]])

@@ -24,6 +24,8 @@ def hidden(tree: exp.Expr, scope: Scope, items: Items) -> Items:
     found: Items = []
     for at, key in enumerate(order.expressions if order is not None else ()):
         of = key.this
+        if (query := of.find(exp.Query)) is not None:
+            raise SqlError.not_supported(scope.place(query), "a subquery in ORDER BY", "show it, and order by its name")
         is_shown = isinstance(of, exp.Literal) or (
             isinstance(of, exp.Column) and len(of.parts) == 1 and of.name in shown
         )

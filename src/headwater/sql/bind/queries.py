@@ -12,10 +12,13 @@ from headwater.data.functions.types import Type, common_type
 from headwater.sql.bind import conditions, functions, grouping, ordering, overs, sources
 from headwater.sql.bind.scalars import bound, bound_tree, check_condition, conjuncts, converted_to
 from headwater.sql.bind.scopes import Scope
+from headwater.sql.bind.subqueries import Subqueries
 from headwater.sql.catalog import Catalog
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Distinct, Field, Filter, Project, Relation, Scalar, Values, unused
 from headwater.sql.text.places import Place
+
+Items = list[tuple[str, exp.Expr]]
 
 
 @dataclass(frozen=True)
@@ -81,30 +84,40 @@ class QueryBinder:
             if one not in left:
                 scope.resolved(one)  # names that joins could tell apart may be ambiguous among all tables
         scope = conditions.where(self, scope, left)
-        items = self._items(tree, scope)
+        subqueries = Subqueries(self)
+        items = self._items(tree, scope, subqueries)
         hidden = [] if tree.args.get("distinct") else ordering.hidden(tree, scope, items)
-        items = [*items, *hidden]
-        grouped = grouping.grouped(self, tree, scope, items)
-        if grouped is not None:
-            relation, items, having = grouped
-            if having is not None:
-                relation, (having,) = functions.lifted(self, relation, [having])
-                scalar = bound_tree(having, relation, self.text)
-                check_condition(scalar, self.place(having), "HAVING")
-                relation = Filter(relation, scalar)
-        else:
-            relation = scope.relation
-            if tree.args.get("having") is not None:
-                raise SqlError.misplaced(
-                    self.place(tree.args["having"]), "HAVING", "a query without GROUP BY", "use WHERE"
-                )
-        relation, items = overs.with_overs(self, relation, items, tree)
+        scope, items = self._grouped(tree, scope, [*items, *hidden], subqueries)
+        relation, items = overs.with_overs(self, scope.relation, items, tree)
         shown = self._projected(relation, items)
         if tree.args.get("distinct") is not None:
             if tree.args["distinct"].args.get("on") is not None:
                 raise SqlError.not_supported(self.place(tree), "DISTINCT ON", "use ROW_NUMBER() … = 1")
             shown = Distinct(shown)
         return ordering.ordered(self, shown, tree, hidden=len(hidden))
+
+    def _grouped(self, tree: exp.Select, scope: Scope, items: Items, subqueries: Subqueries) -> tuple[Scope, Items]:
+        """The rows that are shown, groups or not, with what subqueries give for them, and what is shown of them."""
+        having_ = tree.args.get("having")
+        names, trees = [name for name, _ in items], [item for _, item in items]
+        if having_ is not None:
+            trees.append(scope.resolved(subqueries.without(having_.this)))
+        scope, trees = subqueries.joined(scope, trees, only_aggregated=True)
+        having = None if having_ is None else trees.pop()
+        grouped = grouping.grouped(self, tree, scope, list(zip(names, trees, strict=True)), having)
+        if grouped is not None:
+            relation, items, having = grouped
+            scope, trees = Scope.of(relation, None, self.text), [item for _, item in items]
+            if having is not None:
+                scope, (having,) = subqueries.joined(scope, [having], is_grouped=True)
+                relation, (having,) = functions.lifted(self, scope.relation, [having])
+                scalar = bound_tree(having, relation, self.text)
+                check_condition(scalar, self.place(having), "HAVING")
+                scope = scope.over(Filter(relation, scalar))
+        elif having_ is not None:
+            raise SqlError.misplaced(self.place(having_), "HAVING", "a query without GROUP BY", "use WHERE")
+        scope, trees = subqueries.joined(scope, trees, is_grouped=grouped is not None)
+        return scope, list(zip(names, trees, strict=True))
 
     def _with_hints(self, tree: exp.Select) -> QueryBinder:
         hint = tree.args.get("hint")
@@ -114,7 +127,7 @@ class QueryBinder:
 
         return replace(self, ttls={**self.ttls, **state_ttls(self, hint)})
 
-    def _items(self, tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
+    def _items(self, tree: exp.Select, scope: Scope, subqueries: Subqueries) -> list[tuple[str, exp.Expr]]:
         """What is shown, by name: columns as the relation names them."""
         items: list[tuple[str, exp.Expr]] = []
         for number, item in enumerate(tree.expressions):
@@ -122,10 +135,8 @@ class QueryBinder:
                 items += [(v.name, scope.column(_column(v.table, v.name))) for v in scope.starred(item)]
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
-            if inner.find(exp.Query) is not None:
-                raise SqlError.not_supported(self.place(inner), "a subquery among the columns", "write a join")
             name = item.alias if isinstance(item, exp.Alias) else _own_name(inner) or f"EXPR${number}"
-            items.append((name, scope.resolved(inner)))
+            items.append((name, scope.resolved(subqueries.without(inner))))
         names: list[str] = []
         for name, _ in items:
             names.append(unused(name, names))

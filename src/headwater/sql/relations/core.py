@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import TIMESTAMP_3, Type, quoted
+from headwater.data.functions.types import STRING, TIMESTAMP_3, Type, quoted
 
 EVENT, PROCESSING = "event", "processing"
 _LONGEST_NAME = 60
@@ -204,6 +204,12 @@ def of_term(relation: Relation, term: Term) -> Scalar:
     return Scalar(exp.Anonymous(this=term.sql, expressions=[column_tree(name) for name in used]), term)
 
 
+def as_text(relation: Relation, names: Iterable[str]) -> Scalar:
+    """Values of columns as one text, the same for the same values, NULLs too."""
+    values = ", ".join(quoted(name) for name in names)
+    return of_term(relation, Term(STRING, f"CAST(json_array({values}) AS VARCHAR)"))
+
+
 def passed_on(relation: Relation, names: Iterable[str]) -> tuple[tuple[str, Scalar], ...]:
     """Items of a projection that are columns as they are."""
     return tuple((name, passed(relation, name)) for name in names)
@@ -219,9 +225,12 @@ def named_after(scalar: Scalar, taken: Iterable[str]) -> str:
 
     State is kept under such names, so one must not stand for another expression when the query around it has changed.
     """
-    if scalar.column is not None:
-        return scalar.column
-    text = scalar.tree.sql()
+    return scalar.column or name_of(scalar.tree, taken)
+
+
+def name_of(tree: exp.Expr, taken: Iterable[str]) -> str:
+    """The text of an expression as a name that is not taken."""
+    text = tree.sql()
     plain = _QUOTED_WORD.sub(r"\1", text)
     is_plain = "'" not in text and '"' not in plain and not plain.startswith("__")
     if not is_plain or len(plain) > _LONGEST_NAME:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import STRING, quoted
+from headwater.data.functions.types import quoted
 from headwater.sql.relations import (
     Distinct,
     Field,
@@ -22,8 +22,8 @@ from headwater.sql.relations import (
     Relation,
     Scalar,
     Union,
+    as_text,
     column_tree,
-    of_term,
     only,
     passed_on,
     unused,
@@ -66,16 +66,10 @@ def _alone(side: Relation, shown: list[str], pairs: Relation) -> Relation:
     key = list(side.key or side.names)
     in_pairs = [dict(zip(side.names, shown, strict=True))[name] for name in key]
     name = unused("row_key", [*side.names, *shown])
-    rows = Project(side, (*passed_on(side, side.names), (name, _text(side, key))))
-    met = Distinct(Project(pairs, ((name, _text(pairs, in_pairs)),)))
+    rows = Project(side, (*passed_on(side, side.names), (name, as_text(side, key))))
+    met = Distinct(Project(pairs, ((name, as_text(pairs, in_pairs)),)))
     right = unused(f"{name}_met", rows.names)
     return only(RegularJoin(rows, met, "anti", ((name, name),), (right,)), side.names)
-
-
-def _text(relation: Relation, names: list[str]) -> Scalar:
-    """Values as one text, the same for the same values, NULLs too."""
-    values = ", ".join(quoted(name) for name in names)
-    return of_term(relation, Term(STRING, f"CAST(json_array({values}) AS VARCHAR)"))
 
 
 def _padded(join: RegularJoin, rows: Relation, own: list[str]) -> Relation:
