@@ -50,6 +50,7 @@ from headwater.errors import (
 )
 from headwater.eventlog import EventLog, Retention
 from headwater.eventlog.errors import LogError
+from headwater.expiry import Ttl, ttl
 from headwater.functions import (
     AggregateFunction,
     BroadcastContext,
@@ -165,6 +166,7 @@ __all__ = [
     "Trigger",
     "TriggerContext",
     "TriggerResult",
+    "Ttl",
     "UnionListState",
     "UnsafePath",
     "UserCodeError",
@@ -211,6 +213,7 @@ __all__ = [
     "testing",
     "then",
     "triggers",
+    "ttl",
     "tumbling",
     "var",
 ]

@@ -8,7 +8,6 @@ What values are in Python is known to type checkers where the DDL type is a comm
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Generic, NoReturn, TypeVar, overload
@@ -17,7 +16,8 @@ import pyarrow as pa
 
 from headwater.data.rows import converter
 from headwater.data.schema import parse_type
-from headwater.errors import GraphError, StateError
+from headwater.errors import StateError
+from headwater.expiry import Ttl, checked
 from headwater.functions import AggregateFunction
 from headwater.words import BooleanType, FloatType, IntType, StringType, TimestampType
 
@@ -34,8 +34,9 @@ class StateDeclaration:
     kind = ""
     is_per_window = False
 
-    def __init__(self, name: str | None) -> None:
+    def __init__(self, name: str | None, ttl: Ttl | None = None) -> None:
         self.name = name or ""
+        self.ttl = checked(ttl, self.name)
         self.attribute = ""
 
     def __set_name__(self, owner: type, attribute: str) -> None:
@@ -46,7 +47,11 @@ class StateDeclaration:
         self._not_open()
 
     def columns(self) -> list[tuple[str, pa.DataType]]:
-        """The typed columns, after the key, of this state as a table."""
+        """The typed columns, after the key, of this state as a table; the last one of state with a ttl are its times."""
+        return [*self.own_columns(), *([] if self.ttl is None else [self.ttl.column])]
+
+    def own_columns(self) -> list[tuple[str, pa.DataType]]:
+        """The columns without that of times."""
         raise NotImplementedError
 
     def _not_open(self) -> NoReturn:
@@ -62,33 +67,61 @@ class ValueState(StateDeclaration, Generic[T]):
     kind = "value"
 
     @overload
-    def __init__(self: ValueState[int], ddl: IntType, /, *, default: int, name: str | None = ...) -> None: ...
-    @overload
-    def __init__(self: ValueState[float], ddl: FloatType, /, *, default: float, name: str | None = ...) -> None: ...
-    @overload
-    def __init__(self: ValueState[str], ddl: StringType, /, *, default: str, name: str | None = ...) -> None: ...
-    @overload
-    def __init__(self: ValueState[bool], ddl: BooleanType, /, *, default: bool, name: str | None = ...) -> None: ...
-    @overload
     def __init__(
-        self: ValueState[datetime], ddl: TimestampType, /, *, default: datetime, name: str | None = ...
+        self: ValueState[int], ddl: IntType, /, *, default: int, name: str | None = ..., ttl: Ttl | None = ...
     ) -> None: ...
     @overload
-    def __init__(self: ValueState[int | None], ddl: IntType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ValueState[float], ddl: FloatType, /, *, default: float, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ValueState[float | None], ddl: FloatType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ValueState[str], ddl: StringType, /, *, default: str, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ValueState[str | None], ddl: StringType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ValueState[bool], ddl: BooleanType, /, *, default: bool, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ValueState[bool | None], ddl: BooleanType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ValueState[datetime],
+        ddl: TimestampType,
+        /,
+        *,
+        default: datetime,
+        name: str | None = ...,
+        ttl: Ttl | None = ...,
+    ) -> None: ...
     @overload
-    def __init__(self: ValueState[datetime | None], ddl: TimestampType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ValueState[int | None], ddl: IntType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ValueState[Any], *name_and_type: str, default: Any = ..., name: str | None = ...) -> None: ...
+    def __init__(
+        self: ValueState[float | None], ddl: FloatType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ValueState[str | None], ddl: StringType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ValueState[bool | None], ddl: BooleanType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ValueState[datetime | None], ddl: TimestampType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ValueState[Any], *name_and_type: str, default: Any = ..., name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
 
-    def __init__(self, *name_and_type: str, default: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self, *name_and_type: str, default: Any = None, name: str | None = None, ttl: Ttl | None = None
+    ) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
-        super().__init__(name)
+        super().__init__(name, ttl)
         self.type = parse_type(ddl)
         self.default = default if default is None else self._checked(default)
 
@@ -100,7 +133,7 @@ class ValueState(StateDeclaration, Generic[T]):
         """Keep `value` for the current key; None removes it."""
         self._not_open()
 
-    def columns(self) -> list[tuple[str, pa.DataType]]:
+    def own_columns(self) -> list[tuple[str, pa.DataType]]:
         return [("value", self.type)]
 
     def _checked(self, default: Any) -> Any:
@@ -116,21 +149,29 @@ class ListState(StateDeclaration, Generic[T]):
     kind = "list"
 
     @overload
-    def __init__(self: ListState[int], ddl: IntType, /, *, name: str | None = ...) -> None: ...
+    def __init__(self: ListState[int], ddl: IntType, /, *, name: str | None = ..., ttl: Ttl | None = ...) -> None: ...
     @overload
-    def __init__(self: ListState[float], ddl: FloatType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ListState[float], ddl: FloatType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ListState[str], ddl: StringType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ListState[str], ddl: StringType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ListState[bool], ddl: BooleanType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ListState[bool], ddl: BooleanType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ListState[datetime], ddl: TimestampType, /, *, name: str | None = ...) -> None: ...
+    def __init__(
+        self: ListState[datetime], ddl: TimestampType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
     @overload
-    def __init__(self: ListState[Any], *name_and_type: str, name: str | None = ...) -> None: ...
+    def __init__(self: ListState[Any], *name_and_type: str, name: str | None = ..., ttl: Ttl | None = ...) -> None: ...
 
-    def __init__(self, *name_and_type: str, name: str | None = None) -> None:
+    def __init__(self, *name_and_type: str, name: str | None = None, ttl: Ttl | None = None) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
-        super().__init__(name)
+        super().__init__(name, ttl)
         self.type = parse_type(ddl)
 
     def get(self) -> list[T]:
@@ -149,7 +190,7 @@ class ListState(StateDeclaration, Generic[T]):
         """Replace the list."""
         self._not_open()
 
-    def columns(self) -> list[tuple[str, pa.DataType]]:
+    def own_columns(self) -> list[tuple[str, pa.DataType]]:
         return [("index", pa.int64()), ("value", self.type)]
 
 
@@ -179,27 +220,49 @@ class MapState(StateDeclaration, Generic[K, T]):
     kind = "map"
 
     @overload
-    def __init__(self: MapState[int, int], key: IntType, value: IntType, /, *, name: str | None = ...) -> None: ...
-    @overload
-    def __init__(self: MapState[int, float], key: IntType, value: FloatType, /, *, name: str | None = ...) -> None: ...
-    @overload
-    def __init__(self: MapState[int, str], key: IntType, value: StringType, /, *, name: str | None = ...) -> None: ...
-    @overload
-    def __init__(self: MapState[str, int], key: StringType, value: IntType, /, *, name: str | None = ...) -> None: ...
-    @overload
     def __init__(
-        self: MapState[str, float], key: StringType, value: FloatType, /, *, name: str | None = ...
+        self: MapState[int, int], key: IntType, value: IntType, /, *, name: str | None = ..., ttl: Ttl | None = ...
     ) -> None: ...
     @overload
     def __init__(
-        self: MapState[str, str], key: StringType, value: StringType, /, *, name: str | None = ...
+        self: MapState[int, float], key: IntType, value: FloatType, /, *, name: str | None = ..., ttl: Ttl | None = ...
     ) -> None: ...
     @overload
-    def __init__(self: MapState[Any, Any], *name_and_types: str, name: str | None = ...) -> None: ...
+    def __init__(
+        self: MapState[int, str], key: IntType, value: StringType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: MapState[str, int], key: StringType, value: IntType, /, *, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: MapState[str, float],
+        key: StringType,
+        value: FloatType,
+        /,
+        *,
+        name: str | None = ...,
+        ttl: Ttl | None = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: MapState[str, str],
+        key: StringType,
+        value: StringType,
+        /,
+        *,
+        name: str | None = ...,
+        ttl: Ttl | None = ...,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: MapState[Any, Any], *name_and_types: str, name: str | None = ..., ttl: Ttl | None = ...
+    ) -> None: ...
 
-    def __init__(self, *name_and_types: str, name: str | None = None) -> None:
+    def __init__(self, *name_and_types: str, name: str | None = None, ttl: Ttl | None = None) -> None:
         name, (key_ddl, value_ddl) = _name_and_types(self.kind, name, name_and_types, 2)
-        super().__init__(name)
+        super().__init__(name, ttl)
         self.key_type, self.value_type = parse_type(key_ddl), parse_type(value_ddl)
 
     @overload
@@ -249,7 +312,7 @@ class MapState(StateDeclaration, Generic[K, T]):
     def __contains__(self, entry: K) -> bool:
         return self.contains(entry)
 
-    def columns(self) -> list[tuple[str, pa.DataType]]:
+    def own_columns(self) -> list[tuple[str, pa.DataType]]:
         return [("entry", self.key_type), ("value", self.value_type)]
 
 
@@ -260,7 +323,13 @@ class ReducingState(StateDeclaration, Generic[T]):
 
     @overload
     def __init__(
-        self: ReducingState[int], ddl: IntType, /, *, reduce: Callable[[int, int], int], name: str | None = ...
+        self: ReducingState[int],
+        ddl: IntType,
+        /,
+        *,
+        reduce: Callable[[int, int], int],
+        name: str | None = ...,
+        ttl: Ttl | None = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -270,19 +339,32 @@ class ReducingState(StateDeclaration, Generic[T]):
         *,
         reduce: Callable[[float, float], float],
         name: str | None = ...,
+        ttl: Ttl | None = ...,
     ) -> None: ...
     @overload
     def __init__(
-        self: ReducingState[str], ddl: StringType, /, *, reduce: Callable[[str, str], str], name: str | None = ...
+        self: ReducingState[str],
+        ddl: StringType,
+        /,
+        *,
+        reduce: Callable[[str, str], str],
+        name: str | None = ...,
+        ttl: Ttl | None = ...,
     ) -> None: ...
     @overload
     def __init__(
-        self: ReducingState[Any], *name_and_type: str, reduce: Callable[[Any, Any], Any], name: str | None = ...
+        self: ReducingState[Any],
+        *name_and_type: str,
+        reduce: Callable[[Any, Any], Any],
+        name: str | None = ...,
+        ttl: Ttl | None = ...,
     ) -> None: ...
 
-    def __init__(self, *name_and_type: str, reduce: Callable[[Any, Any], Any], name: str | None = None) -> None:
+    def __init__(
+        self, *name_and_type: str, reduce: Callable[[Any, Any], Any], name: str | None = None, ttl: Ttl | None = None
+    ) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
-        super().__init__(name)
+        super().__init__(name, ttl)
         self.type = parse_type(ddl)
         self.reduce = reduce
 
@@ -294,7 +376,7 @@ class ReducingState(StateDeclaration, Generic[T]):
         """Combine one value in."""
         self._not_open()
 
-    def columns(self) -> list[tuple[str, pa.DataType]]:
+    def own_columns(self) -> list[tuple[str, pa.DataType]]:
         return [("value", self.type)]
 
 
@@ -304,10 +386,14 @@ class AggregatingState(StateDeclaration, Generic[In, Out]):
     kind = "aggregating"
 
     def __init__(
-        self, *name_and_type: str, aggregate: AggregateFunction[In, Any, Out], name: str | None = None
+        self,
+        *name_and_type: str,
+        aggregate: AggregateFunction[In, Any, Out],
+        name: str | None = None,
+        ttl: Ttl | None = None,
     ) -> None:
         name, (ddl,) = _name_and_types(self.kind, name, name_and_type, 1)
-        super().__init__(name)
+        super().__init__(name, ttl)
         self.type = parse_type(ddl)
         self.aggregate = aggregate
 
@@ -319,7 +405,7 @@ class AggregatingState(StateDeclaration, Generic[In, Out]):
         """Add one value to the accumulator."""
         self._not_open()
 
-    def columns(self) -> list[tuple[str, pa.DataType]]:
+    def own_columns(self) -> list[tuple[str, pa.DataType]]:
         return [("value", self.type)]
 
 
@@ -339,54 +425,6 @@ def state_of_type(declaration: Declaration, dtype: pa.DataType) -> Declaration:
     """The declaration, of a type that is known as an Arrow type only."""
     declaration.attribute, declaration.type = declaration.name, dtype  # type: ignore[attr-defined]
     return declaration
-
-
-def keyed_states(function: object, step: str) -> list[StateDeclaration]:
-    """The declarations of a function whose state is per key; it has no operator state."""
-    states = declared_states(function, step)
-    for state in states:
-        if isinstance(state, OperatorListState):
-            raise GraphError.bad_argument(
-                step,
-                "has operator state, which only a hw.ProcessFunction can have",
-                state.name,
-                "declare a hw.ListState, or use a hw.ProcessFunction",
-            )
-    return states
-
-
-def operator_states(function: object, step: str) -> list[OperatorListState[Any]]:
-    """The declarations of a function that has no key; it has operator state only."""
-    found = []
-    for state in declared_states(function, step):
-        if not isinstance(state, OperatorListState):
-            raise GraphError.bad_argument(
-                step,
-                "has no key, so it cannot have keyed state",
-                state.name,
-                "use a hw.KeyedProcessFunction behind .key_by(...), or declare a hw.OperatorListState",
-            )
-        found.append(state)
-    return found
-
-
-def declared_states(function: object, step: str) -> list[StateDeclaration]:
-    """The declarations of a function's class, base classes first, in the order of the source text."""
-    found: dict[str, tuple[str, StateDeclaration]] = {}
-    for cls in reversed(type(function).__mro__):
-        for attribute, value in vars(cls).items():
-            if isinstance(value, StateDeclaration):
-                other = found.get(value.name)
-                if other is not None and other[0] != attribute:
-                    raise StateError.declared_twice(step, value.name)
-                found[value.name] = (attribute, value)
-    return [_under_attribute(attribute, declaration) for attribute, declaration in found.values()]
-
-
-def _under_attribute(attribute: str, declaration: StateDeclaration) -> StateDeclaration:
-    bound = copy.copy(declaration)
-    bound.attribute = attribute
-    return bound
 
 
 def _name_and_types(

@@ -50,6 +50,18 @@ def duration_ms(value: Duration, *, what: str = "duration", negative: bool = Fal
     return millis
 
 
+def duration_text(millis: int) -> str:
+    """A duration in its largest whole unit.
+
+    >>> duration_text(7_200_000), duration_text(90_000)
+    ('2 h', '90 s')
+    """
+    for name, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if millis and millis % size == 0:
+            return f"{millis // size} {name}"
+    return f"{millis} ms"
+
+
 def _parse(text: str, what: str) -> int:
     total = Decimal(0)
     end = 0

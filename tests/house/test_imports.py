@@ -17,10 +17,12 @@ LEAVES = frozenset(
     {
         "aggregates",
         "data",
+        "declared",
         "descriptors",
         "durable",
         "durations",
         "errors",
+        "expiry",
         "functions",
         "lookups",
         "moments",

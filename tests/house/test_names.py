@@ -30,7 +30,9 @@ EMPTY_WORDS = {"util", "utils", "helper", "helpers", "common", "misc", "manager"
 
 SOFT_LINES, HARD_LINES = 400, 600
 
-LONGER_THAN_SOFT: dict[str, str] = {}
+LONGER_THAN_SOFT: dict[str, str] = {
+    "src/headwater/descriptors.py": "the kinds of state side by side, each with the overloads that type checkers read",
+}
 """Source files over the soft limit, each with its reason."""
 
 

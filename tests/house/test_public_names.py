@@ -70,6 +70,7 @@ PUBLIC = [
     "Trigger",
     "TriggerContext",
     "TriggerResult",
+    "Ttl",
     "UnionListState",
     "UnsafePath",
     "UserCodeError",
@@ -116,6 +117,7 @@ PUBLIC = [
     "testing",
     "then",
     "triggers",
+    "ttl",
     "tumbling",
     "var",
 ]

@@ -15,6 +15,7 @@ import yaml
 import headwater as hw
 from headwater.state.disk import backend as disk
 from headwater.state.disk import timers as disk_timers
+from headwater.state.disk import times as disk_times
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import CRASHES, RESCALE, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 
@@ -278,6 +279,7 @@ def nothing_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the disk backend write and read everything again and again."""
     monkeypatch.setattr(disk, "HELD_BYTES", 0)
     monkeypatch.setattr(disk_timers, "HELD_TIMERS", 1)
+    monkeypatch.setattr(disk_times, "HELD_ITEMS", 1)
 
 
 @pytest.mark.usefixtures("nothing_in_memory")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.data.schema import Schema
@@ -10,7 +10,7 @@ from headwater.data.types import is_time_type
 from headwater.descriptors import StateDeclaration
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
-from headwater.functions import OutputTag
+from headwater.functions import EVENT, OutputTag
 
 if TYPE_CHECKING:
     from headwater.graph.flow import Flow
@@ -70,6 +70,30 @@ def check_has_watermarks(left: Flow, right: Flow, step: str) -> None:
                 "needs event time on both sides, or it would keep all rows and give no result",
                 f"source {flow.untimed[0]!r} without watermarks on the {which} side",
                 "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s')",
+            )
+
+
+def check_ttls(states: Sequence[StateDeclaration], flow: Flow, step: str) -> None:
+    """State that expires by event time needs some, or it would be there for ever."""
+    for state in states:
+        if state.ttl is not None and state.ttl.clock == EVENT and flow.untimed:
+            raise GraphError.bad_argument(
+                step,
+                "keeps state whose ttl goes by event time, which must move",
+                f"source {flow.untimed[0]!r} without watermarks",
+                "give the source a strategy, such as hw.Watermarks.bounded('time', '5 s'), or use clock='processing'",
+            )
+
+
+def check_lasts_with_windows(states: Sequence[StateDeclaration], step: str) -> None:
+    """What belongs to windows goes with them."""
+    for state in states:
+        if state.ttl is not None:
+            raise GraphError.bad_argument(
+                step,
+                "keeps state beside windows, which cannot expire",
+                f"{state.name} with a ttl",
+                "keep it with hw.per_window(...), so that it goes with its window, or in a step behind this one",
             )
 
 

@@ -43,6 +43,13 @@ class Broadcast:
                     "a hw.MapState without",
                     "put its name in front: hw.MapState('rules', 'string', 'double')",
                 )
+            if state.ttl is not None:
+                raise GraphError.bad_argument(
+                    "broadcast",
+                    "keeps state that is the same on every subtask and belongs to no key, so it cannot expire",
+                    f"{state.name} with a ttl",
+                    "remove entries in process_broadcast, by rows that say so",
+                )
             if state.name in names:
                 raise StateError.declared_twice("broadcast", state.name)
             names.add(state.name)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headwater.data.schema import Schema
+from headwater.durations import duration_text
 from headwater.functions import EVENT
 from headwater.graph.edges import Key
 from headwater.graph.nodes import Node
@@ -63,14 +64,7 @@ def _per(key: Key) -> str:
 def _for(ttl_ms: int | None, *ways: str, since: str = "it came") -> dict[str, Any]:
     if ttl_ms is None:
         return {"until": NEVER, "ways_out": ways}
-    return {"until": f"{_duration(ttl_ms)} after {since}"}
-
-
-def _duration(milliseconds: int) -> str:
-    for name, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
-        if milliseconds and milliseconds % size == 0:
-            return f"{milliseconds // size} {name}"
-    return f"{milliseconds} ms"
+    return {"until": f"{duration_text(ttl_ms)} after {since}"}
 
 
 _LAST_ROW = "the last row of its key"
@@ -113,7 +107,7 @@ def _window_end(node: Any) -> str:
     if not node.assigner.is_bounded:
         return "its trigger purges it"
     clock = "the watermark" if node.assigner.domain == EVENT else "the clock"
-    late = f" and {_duration(node.lateness_ms)} more" if node.lateness_ms else ""
+    late = f" and {duration_text(node.lateness_ms)} more" if node.lateness_ms else ""
     return f"{clock} passes the end of the window{late}"
 
 
@@ -123,13 +117,13 @@ def _interval_join(node: Any) -> tuple[Holding, ...]:
         Holding(
             "left rows",
             _per(node.key),
-            f"{clock} passes their time by {_duration(max(0, node.upper_ms))}",
+            f"{clock} passes their time by {duration_text(max(0, node.upper_ms))}",
             _row_bytes(node.left_schema),
         ),
         Holding(
             "right rows",
             _per(node.right_key),
-            f"{clock} passes their time by {_duration(max(0, -node.lower_ms))}",
+            f"{clock} passes their time by {duration_text(max(0, -node.lower_ms))}",
             _row_bytes(node.right_schema),
         ),
     )
@@ -174,7 +168,7 @@ def _window_join(node: Any) -> tuple[Holding, ...]:
 
 
 def _window_end_of_join(node: Any) -> str:
-    late = f" and {_duration(node.lateness_ms)} more" if node.lateness_ms else ""
+    late = f" and {duration_text(node.lateness_ms)} more" if node.lateness_ms else ""
     return f"the watermark passes the end of the window{late}"
 
 
@@ -230,7 +224,7 @@ def _over(node: Any) -> tuple[Holding, ...]:
         )
     else:
         stays = preceding * 3 // 2 if node.time == EVENT else preceding  # as rows that come late have frames, too
-        until = f"{clock} passes their time by {_duration(stays)}"
+        until = f"{clock} passes their time by {duration_text(stays)}"
         found.append(Holding("rows of the frame", _per(node.key), until, _row_bytes(node.rows)))
     return tuple(found)
 
@@ -252,7 +246,7 @@ def _process(node: Any) -> tuple[Holding, ...]:
         Holding(
             f"{state.name} ({state.kind})",
             per,
-            "your function removes it",
+            "your function removes it" if state.ttl is None else state.ttl.describe(),
             sum(bytes_of(dtype) for _, dtype in state.columns()),
         )
         for state in states

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from headwater.graph.nodes.core import TTLS
 from headwater.job import layout
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
@@ -71,7 +72,7 @@ def shape_of(plan: JobPlan) -> dict[str, Any]:
         node = plan.graph.node(node_id)
         entry: dict[str, Any] = {"level": level}
         if node.is_stateful:
-            entry.update(node.kept())
+            entry.update({fact: words for fact, words in node.kept().items() if fact != TTLS})
         setters = sorted({by for _, by in plan.feeders(node) if by is not None})
         if setters:
             entry["event time by"] = setters

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from headwater.data.rows import decode, encode
 from headwater.errors import StateError
+from headwater.expiry import WRITTEN
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import shown
@@ -34,6 +35,7 @@ class StateView:
         Several columns that make a key are given as a tuple or dict; a window is a tuple of key, start and end in ms.
         """
         found = self._of(key)
+        found = found.drop_columns([time.name for time in WRITTEN.values() if time.name in found.column_names])
         names = found.column_names
         if not len(found):
             return default

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.expiry import WRITTEN
+from headwater.graph.nodes.core import TTLS
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf
 from headwater.savepoints.errors import Impossible, SavepointError
@@ -23,7 +25,7 @@ POSITION = "@position"
 """Stands for where a source is."""
 CHANNELS = "@channels"
 """The tables of event time, which every step has, begin so."""
-_BY_TABLE = {"states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key", "right key"}
+_BY_TABLE = {TTLS, "states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key", "right key"}
 """Facts of steps that are judged by the columns of their tables, and may differ."""
 
 
@@ -233,7 +235,15 @@ def _fit_of(savepoint: Savepoint, program: Program, renaming: Renaming, old: Sta
         return Fit(*new, Fate.IMPOSSIBLE, str(error))
     if "key" in file.key and step.kept.get("key") != kept.get("key"):
         notes.append(f"the key was {step.kept.get('key')}, is {kept.get('key')}")
+    notes = [note for note in notes if note.partition(" ")[0] not in {time.name for time in WRITTEN.values()}]
     moved = [] if old == new else [f"was {'/'.join(old)}"]
+    lasted, lasts = (one.get(TTLS, {}).get(name) for one, name in ((step.kept, old[1]), (kept, new[1])))
+    if lasted is None and lasts is not None:
+        notes.append(f"expires {lasts}, counted from the start")
+    elif lasted is not None and lasts is None:
+        notes.append(f"expires no more, was {lasted}")
+    elif lasted != lasts:
+        notes.append(f"expires {lasts}, was {lasted}")
     return Fit(*new, Fate.MIGRATED if notes else Fate.KEPT, "; ".join([*moved, *notes]))
 
 

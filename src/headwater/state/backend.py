@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headwater.descriptors import StateDeclaration
 from headwater.state.memory import KeyTable
+from headwater.state.time_index import TimeIndex
 from headwater.state.timers import TimerStore
 
 
@@ -23,6 +24,9 @@ class StateBackend(Protocol):
 
     def timers(self, key: pa.DataType) -> TimerStore:
         """What holds timers of keys."""
+
+    def times(self, declaration: StateDeclaration, key: pa.DataType) -> TimeIndex:
+        """The index of a state with a ttl: its items are keys, or for maps pairs of a key and a map entry."""
 
     def close(self) -> None:
         """Give everything up; nothing is left behind."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headwater.descriptors import StateDeclaration
 from headwater.errors import StateError
+from headwater.state.time_index import Buckets
 from headwater.state.timers import HeapTimers
 
 Entry = list[Any]
@@ -102,6 +103,9 @@ class MemoryBackend:
 
     def timers(self, key: pa.DataType) -> HeapTimers:
         return HeapTimers()
+
+    def times(self, declaration: StateDeclaration, key: pa.DataType) -> Buckets:
+        return Buckets()
 
     def close(self) -> None:
         """Memory needs no closing."""

@@ -105,6 +105,15 @@ class KeyedLayout:
         table = pa.table({"key": encode(keys, self._key, self._where), "place": places})
         return [keys[place] for place in sorted_by_key(table)["place"].to_pylist()]
 
+    def sorted_entries(self, pairs: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Pairs of a key and a value of the first column, in an order that depends on them alone."""
+        keys, entries = zip(*pairs, strict=True)
+        fields = ((keys, self._key), (entries, self._fields[0]))
+        columns = [column for values, field in fields for column in _compared(encode(values, field, self._where))]
+        order = pa.table(columns, names=[str(place) for place in range(len(columns))])
+        places = pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names])
+        return [pairs[place] for place in places.to_pylist()]
+
     def puts(self, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
         """Rows of a key and the other columns, as puts; made in chunks, so that few are held as Python values at a time."""
         chunks = [self.schema.empty_table()]

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from headwater.data.batch import Timestamps
 from headwater.data.schema import Schema
-from headwater.descriptors import StateDeclaration, keyed_states
+from headwater.declared import keyed_states
+from headwater.descriptors import StateDeclaration
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import Timers
@@ -162,7 +163,13 @@ class Trigger:
 
     def states(self, schema: Schema, step: str) -> list[StateDeclaration]:
         """The states it keeps; by default those declared on its class."""
-        return keyed_states(self, step)
+        states = keyed_states(self, step)
+        for state in states:
+            if state.ttl is not None:
+                raise GraphError.bad_argument(
+                    step, "has a trigger whose state goes with its window", f"{state.name} with a ttl", "leave ttl= out"
+                )
+        return states
 
     def reset(self) -> None:
         """Start over: no state, here and in its parts. Timers stay, as others may wait for them too."""

@@ -10,6 +10,7 @@ import pytest
 from headwater.state.backend import StateBackend
 from headwater.state.disk import backend as disk
 from headwater.state.disk import timers as disk_timers
+from headwater.state.disk import times as disk_times
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.memory import MEMORY
 
@@ -22,6 +23,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     if request.param != "disk":
         monkeypatch.setattr(disk, "HELD_BYTES", 0)
         monkeypatch.setattr(disk_timers, "HELD_TIMERS", 1)
+        monkeypatch.setattr(disk_times, "HELD_ITEMS", 1)
     opened = DiskBackend("step", tmp_path)
     yield opened
     opened.close()

@@ -7,7 +7,8 @@ import pytest
 
 import headwater as hw
 from headwater.data.schema import parse_type
-from headwater.descriptors import StateDeclaration, declared_states
+from headwater.declared import declared_states
+from headwater.descriptors import StateDeclaration
 from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor

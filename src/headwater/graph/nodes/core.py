@@ -12,6 +12,8 @@ from headwater.descriptors import StateDeclaration
 from headwater.graph.changelog import APPEND, APPEND_ONLY, Changelog, Modes
 from headwater.graph.edges import Edge
 
+TTLS = "ttls"
+"""The fact of a step that says how long its states last. State fits also where it differs."""
 NOWHERE = -1
 """The id of a node that no graph has taken yet."""
 
@@ -101,8 +103,21 @@ class Node:
 
 
 def declared(states: Sequence[StateDeclaration]) -> dict[str, list[str]]:
-    """States in words."""
-    return {state.name: [state.kind, *(type_ddl(dtype) for _, dtype in state.columns())] for state in states}
+    """States in words. Whether one has a ttl, and by which clock, is part of it; how long it is may change."""
+    return {
+        state.name: [
+            state.kind,
+            *(type_ddl(dtype) for _, dtype in state.own_columns()),
+            *([] if state.ttl is None else [f"with times of {state.ttl.clock} time"]),
+        ]
+        for state in states
+    }
+
+
+def lasting(states: Sequence[StateDeclaration]) -> dict[str, Any]:
+    """How long states last, where they expire: a fact that state need not fit."""
+    found = {state.name: state.ttl.describe() for state in states if state.ttl is not None}
+    return {TTLS: found} if found else {}
 
 
 def named(aggregates: Mapping[str, Aggregate]) -> dict[str, str]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from headwater.data.schema import Schema, SchemaLike
-from headwater.descriptors import MapState, OperatorListState, StateDeclaration, keyed_states, operator_states
+from headwater.declared import keyed_states, operator_states
+from headwater.descriptors import MapState, OperatorListState, StateDeclaration
 from headwater.errors import GraphError
 from headwater.functions import (
     BroadcastFunction,
@@ -18,11 +19,11 @@ from headwater.functions import (
     name_of,
     sets_event_time_timers,
 )
-from headwater.graph.checks import check_keyed, check_states
+from headwater.graph.checks import check_keyed, check_states, check_ttls
 from headwater.graph.connected import Broadcast, Connected, pair_edges
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
-from headwater.graph.nodes.core import Node, declared
+from headwater.graph.nodes.core import Node, declared, lasting
 from headwater.graph.nodes.rows import ProcessNode
 
 
@@ -69,12 +70,13 @@ class KeyedProcessNode(Node):
             raise GraphError.bad_argument("process", "needs a hw.KeyedProcessFunction", function, "pass an instance")
         check_keyed(flow, step)
         states = tuple(keyed_states(function, step))
+        check_ttls(states, flow, step)
         return cls(
             name=step, inputs=flow.edges, schema=Schema.of(schema), function=function, states=states, key=flow.key
         )
 
     def kept(self) -> dict[str, Any]:
-        return {"key": self.key.typed(), "states": declared(self.states)}
+        return {"key": self.key.typed(), "states": declared(self.states), **lasting(self.states)}
 
     @property
     def gives_times(self) -> bool:
@@ -113,6 +115,8 @@ class CoProcessNode(Node):
             raise GraphError.bad_argument(
                 step, "keeps state per key, so it needs keyed streams", "streams without key", "use key_by on both"
             )
+        check_ttls(states, left, step)
+        check_ttls(states, right, step)
         return cls(
             name=step,
             inputs=pair_edges(left, right),
@@ -167,6 +171,7 @@ class BroadcastProcessNode(Node):
             raise GraphError.bad_argument(
                 step, "keeps state per key", states[0].name, "make it a hw.KeyedBroadcastFunction on a keyed stream"
             )
+        check_ttls(states, data, step)
         for state in states:
             if any(state.name == other.name for other in broadcast.states):
                 raise GraphError.bad_argument(
@@ -190,6 +195,7 @@ class BroadcastProcessNode(Node):
             "key": self.key.typed(),
             "states": declared(self.states),
             "broadcast states": declared(self.broadcast_states),
+            **lasting(self.states),
         }
 
     @property

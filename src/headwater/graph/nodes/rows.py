@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from headwater.data.schema import Schema, SchemaLike
-from headwater.descriptors import operator_states
+from headwater.declared import operator_states
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.functions import OutputTag, ProcessFunction, name_of

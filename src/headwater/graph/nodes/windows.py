@@ -11,11 +11,12 @@ import pyarrow as pa
 from headwater.aggregates import Aggregate, result_fields
 from headwater.aggregates.declared import refuse_taking_back
 from headwater.data.schema import Schema, SchemaLike, parse_type, type_ddl
-from headwater.descriptors import StateDeclaration, keyed_states
+from headwater.declared import keyed_states
+from headwater.descriptors import StateDeclaration
 from headwater.errors import GraphError
 from headwater.functions import EVENT, AggregateFunction, OutputTag, ProcessWindowFunction
 from headwater.graph.changelog import APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Changelog, ChangelogMode, Modes
-from headwater.graph.checks import check_states
+from headwater.graph.checks import check_lasts_with_windows, check_states
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, declared, named
@@ -356,6 +357,7 @@ def _process_states(process: Any, assigner: WindowAssigner, step: str) -> tuple[
         raise GraphError.bad_argument(step, "needs a hw.ProcessWindowFunction", process, "pass an instance")
     check_states(process, step)
     states = tuple(keyed_states(process, step))
+    check_lasts_with_windows(states, step)
     if assigner.merges and any(state.is_per_window for state in states):
         raise GraphError.bad_argument(
             step, "cannot keep per-window state in windows that merge", type(process).__name__, "keep it per key"

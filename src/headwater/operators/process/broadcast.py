@@ -54,6 +54,7 @@ class BroadcastProcessOperator(KeyedProcessOperator):
         return super()._begin(time)
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
+        self._at(time)
         if inputs.right is not None:
             with self._at_broadcast_rows():
                 for start in range(0, len(inputs.right), SLICE_ROWS):

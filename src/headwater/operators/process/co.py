@@ -40,6 +40,7 @@ class CoProcessOperator(KeyedFunctionOperator):
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
         assert inputs.turns is not None
+        self._at(time)
         done = [0, 0]
         for start in range(0, len(inputs.turns), SLICE_ROWS):
             turns = inputs.turns[start : start + SLICE_ROWS]

@@ -35,6 +35,7 @@ class KeyedProcessOperator(KeyedFunctionOperator):
         self._row, self._key = row, node.key
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        self._at(time)
         for start in range(0, len(batch), SLICE_ROWS):
             self._process_slice(batch.slice(start, SLICE_ROWS), time, emit)
 

@@ -19,6 +19,7 @@ from headwater.operators.stateless.functions import SideRow, side_batches
 from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.operators.user_code import open_function, own_copy, user_code_failed
 from headwater.state.backend import StateBackend
+from headwater.state.handles.expiring import Expiry
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
 from headwater.state.timers import TimerKey
@@ -79,6 +80,7 @@ class KeyedFunctionOperator(KeepsTimers):
         for declaration in node.states:
             setattr(self._function, declaration.attribute, states[declaration.name])
         self._keep(states)
+        self._expiry = Expiry(states.values())
         self._context = self._make_context()
         self._context.timers = self._timers
         self._is_open = False
@@ -101,11 +103,14 @@ class KeyedFunctionOperator(KeepsTimers):
         return side
 
     def _on_timers(self, domain: TimeDomain, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
-        cursor, context = self._cursor, self._context
+        """Call the function for each timer. For state, event time has come to the timer and no further."""
+        cursor, context, expiry = self._cursor, self._context, self._expiry
         emitted: list[Any] = []
         times: list[int | None] = []
         side = self._begin(time)
         for timestamp, key in due:
+            if domain == EVENT:
+                expiry.at_event_time(timestamp)
             cursor.entry = self._entries.entry(key)
             context.timestamp = timestamp if domain == EVENT else None
             try:
@@ -115,6 +120,23 @@ class KeyedFunctionOperator(KeepsTimers):
             except BaseException as error:
                 raise user_code_failed(error, self._step, key, timestamp) from None
         self._emit(emitted, timestamp_array(times), side, emit)
+
+    def _at(self, time: StepTime) -> None:
+        """Let go of state that has expired by this time."""
+        self._expiry.at(time.now_ms)
+        self._expiry.at_event_time(time.watermark_ms)
+
+    def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        self._expiry.at(time.now_ms)
+        super().advance_watermark(time, emit)
+        self._expiry.at_event_time(time.watermark_ms)
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._at(time)
+        super().advance_clock(time, emit)
+
+    def counters(self) -> dict[str, int]:
+        return self._expiry.counters()
 
     def _emit(self, emitted: list[Any], times: Timestamps, side: list[SideRow], emit: Emit) -> None:
         if emitted:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from headwater.data.rows import encode_rows
 from headwater.data.schema import type_ddl
 from headwater.errors import HeadwaterError, SchemaError
+from headwater.expiry import WRITTEN
 from headwater.operators.grouping import group
 from headwater.operators.join.keys import COMPUTED_KEY
 from headwater.savepoints.errors import Impossible, SavepointError
@@ -50,6 +51,8 @@ class _Given:
         self._slice_key = ["@slice", "@run", *into.spread.key]
         self._shared_key = _SHARED_KEYS.get(type(into.spread))
         self._optional = {name for name in self._schema.names if name in _COUNTED and self._is_by_key}
+        self._times = {time.name for time in WRITTEN.values()} & set(self._schema.names) if self._is_by_key else set()
+        self._optional |= self._times
         if type(into.spread) in _SHARED_KEYS:
             self._optional.add("key")
 
@@ -97,14 +100,18 @@ class _Given:
         if "key" in self._optional and "key" in names:
             table = table.drop_columns(["key"])
         for name in sorted(self._optional - set(table.column_names)):
-            values = [self._shared_key] * len(table) if name == "key" else range(len(table))
-            table = table.append_column(name, pa.array(values, self._schema.field(name).type))
+            dtype = self._schema.field(name).type
+            if name in self._times:  # they are those of the start
+                values = pa.nulls(len(table), dtype)
+            else:
+                values = pa.array([self._shared_key] * len(table) if name == "key" else range(len(table)), dtype)
+            table = table.append_column(name, values)
         return table
 
     def _check_nulls(self, table: pa.Table) -> None:
         for name, column in zip(table.column_names, table.columns, strict=True):
             is_number = name != "key" if self._is_by_key else name.startswith("@") and name != COMPUTED_KEY
-            if column.null_count and is_number:
+            if column.null_count and is_number and name not in self._times:
                 row = table.slice(column.combine_chunks().is_null().index(True).as_py(), 1).to_pylist()[0]
                 raise self._refused(f"column {name} is null in {row}; leave such rows out")
 

@@ -23,6 +23,7 @@ from headwater.state.codec import key_codec, value_codec
 from headwater.state.disk.parts import DiskList, DiskMap, Home
 from headwater.state.disk.rocks import RocksStore
 from headwater.state.disk.timers import DiskTimers
+from headwater.state.disk.times import DiskTimes
 from headwater.state.memory import STORED, Entry, KeyTable
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class DiskBackend:
 
     def timers(self, key: pa.DataType) -> DiskTimers:
         return DiskTimers(self._store, next(self._prefixes), key)
+
+    def times(self, declaration: StateDeclaration, key: pa.DataType) -> DiskTimes:
+        entry = declaration.key_type if isinstance(declaration, MapState) else None
+        return DiskTimes(self._store, next(self._prefixes), key, entry)
 
     def close(self) -> None:
         self._store.close()

@@ -37,53 +37,72 @@ class Home:
 
 
 class DiskList:
-    """A list. Of one that is only appended to, what is on disk is not read."""
+    """A list. Of one that is only appended to, what is on disk is not read.
 
-    __slots__ = ("_home", "_items", "_saved", "_start")
+    An element keeps its number while those in front of it are dropped.
+    """
+
+    __slots__ = ("_first", "_home", "_items", "_saved", "_start")
 
     def __init__(self, home: Home, facts: bytes | None = None) -> None:
         """A new list, or the one whose `facts` are given."""
         self._home = home
-        self._saved: int = 0 if facts is None else _NUMBER.unpack(facts)[0]
+        self._first: int = 0
+        """The number of the first element."""
+        self._saved: int = 0
+        """The elements before this number are on disk."""
+        if facts is not None:
+            self._first, self._saved = _FACTS.unpack(facts)
         self._start = self._saved
-        """Where the elements begin that are in memory."""
+        """The number from which on elements are in memory."""
         self._items: list[Any] = []
 
     def extend(self, values: list[Any]) -> None:
         self._items.extend(values)
 
     def clear(self) -> None:
-        if self._saved:
-            self._home.store.remove(self._home.prefix, self._saved)
-        self._saved, self._start, self._items = 0, 0, []
+        if self._saved > self._first:
+            self._home.store.remove(self._home.prefix, self._saved - self._first)
+        self._first, self._saved, self._start, self._items = 0, 0, 0, []
 
     def __len__(self) -> int:
-        return self._start + len(self._items)
+        return self._start - self._first + len(self._items)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._all())
 
     def __getitem__(self, part: slice) -> list[Any]:
-        if part.start >= self._start:
-            return self._items[part.start - self._start :]
+        in_memory = self._start - self._first
+        if part.start >= in_memory:
+            return self._items[part.start - in_memory :]
         return self._all()[part]
 
+    def __delitem__(self, part: slice) -> None:
+        """Drop the first elements."""
+        home, first = self._home, self._first + part.stop
+        batch = home.store.batch()
+        for number in range(self._first, min(first, self._saved)):
+            batch.delete(home.prefix + _INDEX.pack(number))
+        home.store.write(batch)
+        del self._items[: max(0, first - self._start)]
+        self._first, self._start, self._saved = first, max(self._start, first), max(self._saved, first)
+
     def _all(self) -> list[Any]:
-        if self._start:
+        if self._start > self._first:
             home, decode = self._home, self._home.value.decode
             rows = [raw for key, raw in home.store.scan(home.prefix) if _INDEX.unpack(key)[0] < self._start]
             self._items[:0] = map(decode, rows)
-            self._start = 0
+            self._start = self._first
             home.charge(sum(map(len, rows)) + _PART_BYTES * len(rows))
         return self._items
 
     def save(self, batch: WriteBatch) -> bytes:
         """Hand over what is not on disk yet; gives the facts that lead back here."""
         prefix, encode = self._home.prefix, self._home.value.encode
-        for place, value in enumerate(self[self._saved :], self._saved):
-            batch.put(prefix + _INDEX.pack(place), encode(value))
-        self._saved = len(self)
-        return _NUMBER.pack(self._saved)
+        for number, value in enumerate(self[self._saved - self._first :], self._saved):
+            batch.put(prefix + _INDEX.pack(number), encode(value))
+        self._saved = self._first + len(self)
+        return _FACTS.pack(self._first, self._saved)
 
 
 class DiskMap:

@@ -52,10 +52,14 @@ class ListHandle(Slot):
     def clear(self) -> None:
         entry = self._cursor.entry
         if entry[self._value] is not None:
-            self._note(entry, 0)
-            self._remove(entry)
-            self._stored[entry[0]] = 0
-            self._replaced[entry[0]] = None
+            self._clear(entry)
+
+    def _clear(self, entry: Entry) -> None:
+        """Remove a list that is there."""
+        self._note(entry, 0)
+        self._remove(entry)
+        self._stored[entry[0]] = 0
+        self._replaced[entry[0]] = None
 
     def _append(self, entry: Entry, values: list[Any]) -> None:
         if entry[self._value] is None:

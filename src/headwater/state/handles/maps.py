@@ -66,23 +66,31 @@ class MapHandle(Slot):
         entry = self._as_kept(entry)
         row = self._cursor.entry
         kept = row[self._value]
-        if kept is None or entry not in kept:
-            return
+        if kept is not None and entry in kept:
+            self._remove_from(row, entry)
+
+    def clear(self) -> None:
+        row = self._cursor.entry
+        if row[self._value] is not None:
+            self._clear(row)
+
+    def _remove_from(self, row: Entry, entry: Any) -> None:
+        """Remove an entry that is in the map."""
+        kept = row[self._value]
         if len(kept) == 1:
-            self.clear()
+            self._clear(row)
             return
         self._note(row)
         del kept[entry]
         self._put[row[0]].pop(entry, None)
         self._removed[row[0], entry] = None
 
-    def clear(self) -> None:
-        row = self._cursor.entry
-        if row[self._value] is not None:
-            self._note(row)
-            self._remove_map(row)
-            self._put[row[0]] = {}
-            self._replaced[row[0]] = None
+    def _clear(self, row: Entry) -> None:
+        """Remove a map that is there."""
+        self._note(row)
+        self._remove_map(row)
+        self._put[row[0]] = {}
+        self._replaced[row[0]] = None
 
     def _map_of(self, row: Entry) -> Any:
         if row[self._value] is None:
@@ -103,7 +111,7 @@ class MapHandle(Slot):
         """The form in which `put` keeps an entry's key: a naive datetime as UTC, a struct as a row, one zero, one NaN."""
         if type(entry) is not self._exact_entry:
             entry = self._converted(self._convert_entry, entry)
-        return _one_of_equals(entry) if self._has_floats else entry
+        return one_of_equals(entry) if self._has_floats else entry
 
     def contains(self, entry: Any) -> bool:
         return self._as_kept(entry) in (self._cursor.entry[self._value] or ())
@@ -148,7 +156,7 @@ class MapHandle(Slot):
 
     def _apply(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for op, key, told, value in rows:
-            entry = _one_of_equals(told) if self._has_floats and told is not None else told
+            entry = one_of_equals(told) if self._has_floats and told is not None else told
             row = self._take_over(key)
             if op == CLEAR:
                 self._remove_map(row)
@@ -162,6 +170,6 @@ class MapHandle(Slot):
         self._put, self._removed, self._replaced = {}, {}, {}
 
 
-def _one_of_equals(number: float) -> float:
+def one_of_equals(number: float) -> float:
     """The one form of a floating point number under which a map finds it: zero has no sign, and there is one NaN."""
     return math.nan if math.isnan(number) else number + 0.0

@@ -10,6 +10,15 @@ import pyarrow as pa
 from headwater.data.rows import is_mutable
 from headwater.descriptors import StateDeclaration
 from headwater.state.backend import StateBackend
+from headwater.state.handles.expiring import ExpiringSlot, as_kept
+from headwater.state.handles.expiring_lists import ExpiringListHandle
+from headwater.state.handles.expiring_maps import ExpiringMapHandle
+from headwater.state.handles.expiring_values import (
+    ExpiringAggregatingHandle,
+    ExpiringCopiedValueHandle,
+    ExpiringReducingHandle,
+    ExpiringValueHandle,
+)
 from headwater.state.handles.lists import ListHandle
 from headwater.state.handles.maps import MapHandle
 from headwater.state.handles.values import AggregatingHandle, CopiedValueHandle, ReducingHandle, ValueHandle
@@ -26,6 +35,16 @@ _HANDLES: dict[str, Callable[[Any, KeyTable, int, Cursor, KeyedLayout], StateTab
     "reducing": ReducingHandle,
     "aggregating": AggregatingHandle,
 }
+_EXPIRING: dict[str, Callable[[Any, KeyTable, int, Cursor, KeyedLayout], ExpiringSlot]] = {
+    "value": lambda declaration, *place: (
+        ExpiringCopiedValueHandle if is_mutable(declaration.type) else ExpiringValueHandle
+    )(declaration, *place),
+    "list": ExpiringListHandle,
+    "map": ExpiringMapHandle,
+    "reducing": ExpiringReducingHandle,
+    "aggregating": ExpiringAggregatingHandle,
+}
+"""The handles of states with a ttl: those without one know nothing of time."""
 
 
 def open_states(
@@ -39,9 +58,14 @@ def open_states(
 ) -> tuple[KeyTable, dict[str, StateTable]]:
     """The entries of a step, and the handle of each declared state by name."""
     declarations = list(declarations)
-    table = backend.table(declarations, key)
-    handles = {}
+    table = backend.table([as_kept(declaration) for declaration in declarations], key)
+    handles: dict[str, StateTable] = {}
     for index, declaration in enumerate(declarations):
         layout = KeyedLayout(step, declaration.name, key, declaration.columns(), spread)
-        handles[declaration.name] = _HANDLES[declaration.kind](declaration, table, index, cursor, layout)
+        if declaration.ttl is None:
+            handles[declaration.name] = _HANDLES[declaration.kind](declaration, table, index, cursor, layout)
+        else:
+            expiring = _EXPIRING[declaration.kind](declaration, table, index, cursor, layout)
+            expiring.expires(declaration.ttl, backend.times(declaration, key))
+            handles[declaration.name] = expiring
     return table, handles
