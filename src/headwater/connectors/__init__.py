@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
+from headwater.connectors.blackhole import BlackholeSink
 from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import Changes, DeadLetters, Positions, Sink, Source, Staged, read_staged
 from headwater.connectors.dataframes import DeltaSink
@@ -55,6 +56,7 @@ __all__ = [
     "Source",
     "Staged",
     "avro",
+    "blackhole",
     "console",
     "delta",
     "files",
@@ -261,6 +263,11 @@ def socket(
     _choose("socket", "bad_records", bad_records, ("fail", "dead_letters"))
     has_dead_letters = bad_records == "dead_letters"
     return SocketSource(host, port, format_of(format, "socket"), timeout, has_dead_letters=has_dead_letters)
+
+
+def blackhole() -> BlackholeSink:
+    """Takes all rows and keeps none, for measurements."""
+    return BlackholeSink()
 
 
 def console(stream: TextIO | None = None) -> ConsoleSink:

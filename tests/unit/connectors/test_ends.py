@@ -1,4 +1,4 @@
-"""Console, memory and generator."""
+"""Console, blackhole, memory and generator."""
 
 from __future__ import annotations
 
@@ -32,6 +32,18 @@ def test_print_goes_to_the_console(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_console_can_be_shipped_to_tasks() -> None:
     assert pickle.loads(pickle.dumps(hw.connectors.console(io.StringIO()))).describe() == "console"
+
+
+def test_a_blackhole_takes_rows_and_changes_of_rows_and_stages_nothing(tmp_path: Path) -> None:
+    env = hw.Environment("blackhole", engine="local")
+    counts = env.from_rows([("a",), ("a",)], "k string", name="rows").key_by("k").agg(n=hw.count())
+    counts.sink(hw.connectors.blackhole())
+    env.execute_sql("CREATE TABLE nowhere (n BIGINT) WITH ('connector' = 'blackhole')")
+    env.execute_sql("INSERT INTO nowhere SELECT COUNT(*) FROM (VALUES (1), (2))")
+    env.run()
+    path = tmp_path / "staged.arrow"
+    assert list(hw.connectors.blackhole().stage_all(pa.table({"n": [7]}), path, "sink-0")) == []
+    assert not path.exists()
 
 
 def test_memory_keeps_rows_here_and_ships_none() -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.nexmark.events import Events
+from bench.parts.nexmark.events import Events
 
 import headwater as hw
 
 QUERIES = {
-    path.stem: path.read_text() for path in sorted((Path(__file__).parents[3] / "bench/nexmark/queries").glob("*.sql"))
+    path.stem: path.read_text()
+    for path in sorted((Path(__file__).parents[3] / "bench/parts/nexmark/queries").glob("*.sql"))
 }
 EVENTS = Events(2_500)
 

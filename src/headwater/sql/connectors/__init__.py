@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headwater.errors import HeadwaterError
+from headwater.sql.connectors.blackhole import blackhole
 from headwater.sql.connectors.console import console
 from headwater.sql.connectors.contract import Connect, Made, Wanted
 from headwater.sql.connectors.files import files
@@ -29,6 +30,7 @@ CONNECTORS: Final[dict[str, Connect]] = {
     "memory": memory,
     "console": console,
     "print": console,
+    "blackhole": blackhole,
 }
 
 
