@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import headwater as hw
-from headwater.connectors.formats import Format, format_of, sifted
+from headwater.connectors.formats import Format, JsonFormat, format_of, sifted
 
 
 def decoded(given: Format | str, ddl: str, *values: bytes) -> list[Any]:
@@ -120,6 +120,30 @@ def test_json_values_that_would_make_up_for_each_other_are_both_bad() -> None:
     assert [isinstance(row, str) for row in found] == [True, True, False]
     found = decoded("json", "a bigint", b'{"a": 1, "x": [', b'{"a": 2}]}', b'{"a": 3}{"a": 4}')
     assert [isinstance(row, str) for row in found] == [True, True, True]
+
+
+LINES = [
+    (b'{"a": 1, "v": 0.5}', True),
+    (b'{"a": null}\n{"a": 2, "x": {"b": "}"}}\n{}', True),
+    (b"", False),
+    (b'{"a": 1}\n\n{"a": 2}', False),
+    (b'{"a": 1}\r\n{"a": 2}', False),
+    (b' {"a": 1}', False),
+    (b'{"a": 1}{"a": 2}\n{"a": 3}', False),
+    (b'{"a": 1, "x": {"b": 1}\n{"a": 2}', False),
+    (b'{"a": 1, "x": "}\n{"}', False),
+    (b'{"a": "1"}\n{"a": 2}', False),
+    (b'{"a": 1, "v": "NaN"}', False),
+    (b'{"a": 1, "x": "\xff"}', False),
+]
+
+
+@pytest.mark.parametrize(("lines", "is_plain"), LINES)
+def test_json_lines_that_are_an_object_each_are_read_at_once_as_one_by_one(lines: bytes, is_plain: bool) -> None:
+    schema = hw.Schema.of("a bigint, v double").arrow
+    found = JsonFormat().decode_lines(lines, schema)
+    assert (found is not None) == is_plain
+    assert found is None or found.equals(JsonFormat().decode(lines.split(b"\n"), schema))
 
 
 def test_csv_values_that_would_make_up_for_each_other_are_both_bad() -> None:

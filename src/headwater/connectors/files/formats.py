@@ -46,17 +46,22 @@ def read_json(path: Path, schema: pa.Schema, most: Unpacked) -> Iterator[pa.Reco
     with unpacked(path, most) as source:
         # Not `read`: where that fails, pyarrow keeps the room that it had made for the block.
         while block := source.read_buffer(_BLOCK_BYTES).to_pybytes():
-            *lines, rest = (rest + block).split(b"\n")
-            yield from _decoded(lines, schema, number)
-            number += len(lines)
+            lines, end, rest = (rest + block).rpartition(b"\n")
+            if end:
+                yield from _decoded(lines, schema, number)
+                number += lines.count(b"\n") + 1
             if len(rest) > _LINE_BYTES:
                 raise ValueError(f"line {number} has more than {_LINE_BYTES:,} bytes")
-    yield from _decoded([rest], schema, number)
+    yield from _decoded(rest, schema, number)
 
 
-def _decoded(lines: list[bytes], schema: pa.Schema, first: int) -> Iterator[pa.RecordBatch]:
+def _decoded(lines: bytes, schema: pa.Schema, first: int) -> Iterator[pa.RecordBatch]:
     """The rows of some lines; `ValueError` names the first line that is none."""
-    numbered = [(number, line) for number, line in enumerate(lines, first) if line.strip()]
+    table = JsonFormat().decode_lines(lines, schema)
+    if table is not None and fault_in(table) is None:
+        yield from table.to_batches()
+        return
+    numbered = [(number, line) for number, line in enumerate(lines.split(b"\n"), first) if line.strip()]
     for rows in numbered_rows(numbered, JsonFormat(), schema):
         if isinstance(rows, pa.RecordBatch):
             yield rows

@@ -40,7 +40,9 @@ class JsonFormat(Format):
             raise Undecodable("it is not a JSON object")
         if not all(map(_is_read, schema.types)):
             return ExactJson(schema).decode(objects)
-        odd = np.array([any(text in one for text in _NOT_FINITE) for one in objects], bool)
+        odd = np.zeros(len(objects), bool)
+        if any(map(_has_fractions, schema.types)):
+            odd = np.array([any(text in one for text in _NOT_FINITE) for one in objects], bool)
         if any(map(has_decimal, schema.types)) and may_be_far(b"\n".join(objects)):
             odd |= np.array([is_far(one) for one in objects], bool)
         if not odd.any():
@@ -49,6 +51,27 @@ class JsonFormat(Format):
         if not odd.all():
             read.append(_by_arrow(list(compress(objects, ~odd)), schema))
         return pa.concat_tables(read).take(np.argsort(np.argsort(~odd, kind="stable")))
+
+    def decode_lines(self, lines: bytes, schema: pa.Schema) -> pa.Table | None:
+        """One row of each line, read at once; None if that cannot be, or the lines are not known to be an object each.
+
+        What it gives, `decode` would give of the lines, which also finds out what is wrong.
+        """
+        letters = np.frombuffer(lines, np.uint8)
+        ends = np.flatnonzero(letters == ord("\n"))
+        is_plain = (
+            lines[:1] == b"{"
+            and lines[-1:] == b"}"
+            and bool((letters[ends - 1] == ord("}")).all())
+            and bool((letters[ends + 1] == ord("{")).all())
+            and all(map(_is_read, schema.types))
+            and not (any(map(_has_fractions, schema.types)) and any(text in lines for text in _NOT_FINITE))
+            and not (any(map(has_decimal, schema.types)) and may_be_far(lines))
+        )
+        try:
+            return _of_rows(_parsed(lines, _as_written(schema)), len(ends) + 1, schema) if is_plain else None
+        except Undecodable:
+            return None
 
     def value_columns(self, schema: pa.Schema, apart: Collection[str], step: str) -> list[str]:
         return list(schema.names)
@@ -65,12 +88,17 @@ def _by_arrow(objects: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         # A tab is space too, and in a string an error as a line end is, which a blank is not.
         text = b"\n".join([one.replace(b"\n", b"\t") for one in objects])
     try:
-        table = _parsed(text, pa.schema([field.with_type(_written(field.type)) for field in schema]))
+        table = _parsed(text, _as_written(schema))
     except Undecodable:
         if len(objects) == 1:
             ExactJson(schema).decode(objects)  # says better what is wrong, if it thinks so too
         raise
-    if len(table) != len(objects):
+    return _of_rows(table, len(objects), schema)
+
+
+def _of_rows(table: pa.Table, count: int, schema: pa.Schema) -> pa.Table:
+    """What was parsed of so many objects, as rows of a schema."""
+    if len(table) != count:
         raise Undecodable("it is more than one JSON object")
     return pa.Table.from_arrays([_read(table.column(f.name), f) for f in schema], schema=schema)
 
@@ -89,6 +117,13 @@ def _parsed(text: bytes, schema: pa.Schema) -> pa.Table:
         raise Undecodable(_ROW.sub("", str(error).removeprefix("JSON parse error: "))) from None
 
 
+def _has_fractions(dtype: pa.DataType) -> bool:
+    """Whether a value of this type may be a number that is not whole, and so one that is not finite."""
+    if dtype.num_fields:
+        return any(_has_fractions(dtype.field(at).type) for at in range(dtype.num_fields))
+    return bool(pa.types.is_floating(dtype) or pa.types.is_decimal(dtype))
+
+
 def _is_read(dtype: pa.DataType) -> bool:
     """Whether Arrow's parser gives what this type needs."""
     return dtype == pa.binary() or _is_read_inside(dtype)
@@ -100,6 +135,10 @@ def _is_read_inside(dtype: pa.DataType) -> bool:
     if pa.types.is_struct(dtype):
         return all(_is_read_inside(field.type) for field in dtype)
     return not (pa.types.is_map(dtype) or pa.types.is_duration(dtype) or pa.types.is_binary(dtype))
+
+
+def _as_written(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(_written(field.type)) for field in schema])
 
 
 def _written(dtype: pa.DataType) -> pa.DataType:
