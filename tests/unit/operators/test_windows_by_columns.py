@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from tests.parts.examples import examples
+from tests.parts.work import calls_of
 
 import headwater as hw
 from headwater.data.batch import MIN_TIMESTAMP, Batch
@@ -305,18 +305,7 @@ def calls(step: str, rows: int) -> int:
     one = operator(Harness(build, SCHEMA))
     data = batch([("abc"[n % 3], n, n * 2_000 // rows - n * 7919 % 5) for n in range(5, rows)])
     out: list[Any] = []
-    count = 0
-
-    def on_call(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(on_call)
-    try:
-        one.process(data, StepTime(MIN_TIMESTAMP, 0), lambda tag, batch: out.append(batch))
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_of(lambda: one.process(data, StepTime(MIN_TIMESTAMP, 0), lambda tag, batch: out.append(batch)))
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -31,8 +31,8 @@ from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.reach import check_reach
 from headwater.windows.assigners import InProcessingTime, Session, Window
 
-SessionsOf = Callable[[Any], list[Window]]
-"""Gives the sessions of a key."""
+Touching = Callable[[Any, Window], list[Window]]
+"""Gives the sessions of a key that touch a window, in order of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class Bursts:
         shows_updates = node.panes.mode != "accumulating" or node.panes.has_info
         self._is_exact = shows_updates or not self._is_in_any_order or not node.is_plain
 
-    def of(self, batch: Batch, time: StepTime, sessions_of: SessionsOf) -> Taken:
+    def of(self, batch: Batch, time: StepTime, touching: Touching) -> Taken:
         """What becomes of the rows, given the sessions that their keys have."""
         starts, ends = self._windows(batch, time.now_ms)
         groups = group(key_arrays(batch, self._node.key), len(batch))
         codes = groups.codes
         keys = list(keys_of(batch.take(groups.first), self._node.key))
         gone = (ends - 1 <= time.watermark_ms - self._node.lateness_ms) & self._is_event_time
-        late = _lost(gone, _spans(starts, ends, codes), keys, sessions_of) if gone.any() else gone
+        late = _lost(gone, _spans(starts, ends, codes), keys, touching) if gone.any() else gone
         single = np.isin(codes, codes[(ends - 1 <= time.watermark_ms if self._is_exact else gone) & ~late])
         if (gone & ~late).any():  # one by one they may turn out late as well, and late rows stay in order
             single, late = single | late, np.zeros_like(late)
@@ -97,7 +97,7 @@ class Bursts:
             found = self._bursts(batch.table.take(pa.array(inside)), spans, keys)
             for number, several in groupby(found, attrgetter("key_number")):
                 of_key = list(several)
-                if self._is_in_any_order or _keep_order(of_key, sessions_of(keys[number])):
+                if self._is_in_any_order or _keep_order(of_key, touching):
                     bursts += of_key
                 else:
                     apart.append(number)
@@ -167,14 +167,12 @@ def _spans(starts: Timestamps, ends: Timestamps, codes: Codes) -> _Spans:
     return _Spans(of, keys[places], begun[places], reached[lasts], firsts, _grow(starts, ends, of, len(places)))
 
 
-def _lost(
-    gone: npt.NDArray[np.bool_], spans: _Spans, keys: list[Any], sessions_of: SessionsOf
-) -> npt.NDArray[np.bool_]:
+def _lost(gone: npt.NDArray[np.bool_], spans: _Spans, keys: list[Any], touching: Touching) -> npt.NDArray[np.bool_]:
     """Which of the rows whose windows are gone reach no other row and no session."""
     lost = np.bincount(spans.of, ~gone) == 0
     for place in np.flatnonzero(lost).tolist():
         window = Window(int(spans.starts[place]), int(spans.ends[place]))
-        lost[place] = not any(session.touches(window) for session in sessions_of(keys[spans.keys[place]]))
+        lost[place] = not touching(keys[spans.keys[place]], window)
     return np.asarray(lost[spans.of])
 
 
@@ -196,11 +194,11 @@ def _grow(starts: Timestamps, ends: Timestamps, bursts: Codes, count: int) -> np
     return np.asarray(np.bincount(bursts[~touches], minlength=count) == 0)
 
 
-def _keep_order(bursts: list[Burst], sessions: list[Window]) -> bool:
+def _keep_order(bursts: list[Burst], touching: Touching) -> bool:
     """Whether the bursts of a key put rows behind each other as the rows themselves do, which join sessions one by one."""
     joined: list[Window] = []
     for burst in bursts:
-        own = [session for session in sessions if session.touches(burst.window)]
+        own = touching(burst.key, burst.window)
         if not burst.grows or own != [session for session in own[:1] if session.touches(burst.first)]:
             return False
         joined += own

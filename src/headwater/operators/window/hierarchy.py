@@ -27,13 +27,14 @@ class Hierarchy:
         self._schedule, self._slices, self._merge = schedule, slices, merge
         self._largest = max(0, (assigner.slices.bit_length() - 2) // _BITS)
         """Of the largest spans a window has two at least; one of less than 16 slices has none."""
+        slices.watch(self._forget)
         self.reset()
 
     def reset(self) -> None:
         """Forget all spans."""
         self._spans: dict[_Span, pa.Table] = {}
 
-    def change(self, start: int) -> None:
+    def _forget(self, start: int) -> None:
         """A slice has changed or is gone, and with it the spans that it is part of."""
         if self._spans:
             number = self._number(start)

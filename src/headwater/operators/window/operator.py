@@ -83,7 +83,9 @@ class WindowOperator(KeepsTimers):
         for declaration in node.states:
             setattr(self._function, declaration.attribute, {**windows, **keys}[declaration.name])
         self._per_window: list[Any] = [windows[s.name] for s in per_window]
-        self._sessions = Sessions(keys["@sessions"]) if sessions else None
+        self._sessions = Sessions(keys["@sessions"], self._key_cursor) if sessions else None
+        if self._sessions is not None:
+            keys["@sessions"] = self._sessions
         self._keep({**windows, **keys, **self._trigger.tables})
         self._is_open = self._function is None
 
@@ -141,7 +143,7 @@ class WindowOperator(KeepsTimers):
         """Take in the rows that can go by bursts; gives the others."""
         assert isinstance(self._contents, AggregateContents)
         assert isinstance(self._late, LateRows)
-        taken = bursts.of(batch, time, self._sessions_of)
+        taken = bursts.of(batch, time, self._touching)
         self._late.add_batch(batch.take(taken.late), taken.missed, time.watermark_ms)
         for burst in taken.bursts:
             self._key_cursor.entry = self._key_entries.entry(burst.key)
@@ -166,10 +168,10 @@ class WindowOperator(KeepsTimers):
         except BaseException as error:
             raise user_code_failed(error, self._step, key) from None
 
-    def _sessions_of(self, key: Any) -> list[Window]:
+    def _touching(self, key: Any, window: Window) -> list[Window]:
         assert self._sessions is not None
         self._key_cursor.entry = self._key_entries.entry(key)
-        return self._sessions.windows()
+        return self._sessions.touching(window)
 
     def _element(self, key: Any, timestamp: int | None, row: Any, place: int) -> None:
         self._key_cursor.entry = self._key_entries.entry(key)

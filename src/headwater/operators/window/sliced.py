@@ -92,7 +92,6 @@ class SlicedWindowOperator(StatefulOperator):
         for place, start in enumerate(order.tolist()):
             part = sliced.table.slice(bounds[place], bounds[place + 1] - bounds[place])
             self._slices.add(start, part)
-            self._hierarchy.change(start)
             if windows := self._schedule.fired(start, watermark_ms):
                 came.append(Came(part, windows))
         if came:
@@ -120,7 +119,6 @@ class SlicedWindowOperator(StatefulOperator):
         self._emit(ready, emit)
         for start in self._schedule.drop(time.watermark_ms):
             self._slices.remove(start)
-            self._hierarchy.change(start)
             self._updates.forget(start)
         if self._whole is not None:
             self._whole.drop(self._schedule, time.watermark_ms)
@@ -188,6 +186,8 @@ class SlicedWindowOperator(StatefulOperator):
 
     def set_meta(self, meta: dict[str, Any]) -> None:
         self._schedule.watermark_ms = meta.get("watermark_ms", MIN_TIMESTAMP)
+        if self._whole is not None:
+            self._whole.look_again()
 
     def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
         return {"watermark_ms": min(meta.get("watermark_ms", MIN_TIMESTAMP) for meta in metas)}

@@ -37,7 +37,12 @@ class SliceTable:
             pa.field(name, dtype) for name, dtype in zip(_HEADING, (pa.int8(), pa.int64(), pa.int64()), strict=True)
         ]
         self._stored = pa.schema([*heading, *schema])
+        self._watchers: list[Callable[[int], None]] = []
         self.clear_all()
+
+    def watch(self, on_change: Callable[[int], None]) -> None:
+        """Call this with the start of each slice that changes or goes, whoever changes it."""
+        self._watchers.append(on_change)
 
     def clear_all(self) -> None:
         self._slices: dict[int, list[pa.Table]] = {}
@@ -57,6 +62,7 @@ class SliceTable:
         self._put(start, table)
 
     def _put(self, start: int, table: pa.Table) -> None:
+        self._tell(start)
         tables = self._slices.get(start)
         if tables is None:
             self._slices[start] = [table]
@@ -69,11 +75,16 @@ class SliceTable:
             self._rows += len(merged) - sum(map(len, tables[first:]))
             tables[first:] = [merged]
 
+    def _tell(self, start: int) -> None:
+        for on_change in self._watchers:
+            on_change(start)
+
     def remove(self, start: int) -> None:
         """Drop a slice if it is there."""
         tables = self._slices.pop(start, None)
         if tables is None:
             return
+        self._tell(start)
         self._rows -= sum(map(len, tables))
         self._added.pop(start, None)
         if start in self._known:

@@ -40,6 +40,10 @@ class WholeWindows:
         """Become as new."""
         for table in self.tables().values():
             table.clear_all()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """What is stored has changed from outside."""
         self._windows: dict[Window, list[Any]] | None = None
         """The keys of each, once it is known which there are."""
 
