@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.transcripts.window_programs import in_ms
 
 import headwater as hw
-from headwater.graph.nodes import KeepLastNode, RunningNode, TopNNode
+from headwater.graph.nodes import DistinctNode, KeepLastNode, RunningNode, TopNNode
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
 
@@ -61,6 +61,9 @@ def idle_keys(rows: Stream) -> dict[str, Stream]:
         "main": rows._add(RunningNode.of(keyed, aggregates=totals, updates=True, ttl=ttl)),
         "last": rows._add(KeepLastNode.of(rows._flow, by="k", ttl=ttl)),
         "top": rows._add(TopNNode.of(keyed, n=1, by="v", ttl=ttl)),
+        "idle": rows._add(DistinctNode.of(rows._flow, by="k", ttl=ttl, name="idle")),
+        "once": rows._add(DistinctNode.of(rows._flow, by="k", ttl=ttl, since_first=True, name="once")),
+        "ever": rows._add(DistinctNode.of(rows._flow, by="k", name="ever")),
     }
 
 

@@ -126,6 +126,18 @@ def encode(values: Sequence[Any], field: pa.Field, step: str) -> pa.Array:
         raise RowError.value_does_not_fit(step, field.name, good, dtype, str(error)) from None
 
 
+def recode(values: Sequence[Any], dtype: pa.DataType) -> pa.Array:
+    """The column that `decode` gave these values for. They are not looked at one by one, so it takes no others."""
+    if pa.types.is_struct(dtype) and dtype.num_fields and values and None not in values:
+        columns = zip(*values, strict=True)
+        children = [recode(column, field.type) for column, field in zip(columns, dtype, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=list(dtype))
+    item = dtype.value_type if pa.types.is_list(dtype) else dtype
+    if pa.types.is_nested(item):
+        return encode(values, pa.field("value", dtype), "recode")
+    return pa.array(values, dtype)
+
+
 def encode_rows(rows: Sequence[Any], schema: pa.Schema, step: str) -> pa.Table:
     """A table out of rows given as dicts or tuples in the schema's order; missing and unknown fields are errors."""
     names = schema.names

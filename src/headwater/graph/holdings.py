@@ -181,6 +181,12 @@ def _deduplicate(node: Any) -> tuple[Holding, ...]:
     )
 
 
+def _distinct(node: Any) -> tuple[Holding, ...]:
+    since = "its first row" if node.since_first else _LAST_ROW
+    until = _for(node.ttl_ms, "deduplicate in windows", since=since)
+    return (Holding("that the key was seen", _per(node.key), entry_bytes=bytes_of(node.key.type) + 8, **until),)
+
+
 def _keep(node: Any) -> tuple[Holding, ...]:
     is_first = node.operation == "keep_first"
     until = _for(None if is_first else node.ttl_ms, "deduplicate in windows", since=_LAST_ROW)
@@ -257,6 +263,7 @@ HOLDINGS: Final[Mapping[str, Callable[[Any], tuple[Holding, ...]]]] = {
     "broadcast_process": _process,
     "co_process": _process,
     "deduplicate": _deduplicate,
+    "distinct": _distinct,
     "interval_join": _interval_join,
     "keep_first": _keep,
     "keep_last": _keep,

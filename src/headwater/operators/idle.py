@@ -19,11 +19,20 @@ class ForgetsIdleKeys(StatefulOperator):
     """A step with one table of accumulators."""
 
     def __init__(
-        self, name: str, schema: pa.Schema, step: str, key: Key, *, ttl_ms: int | None, backend: StateBackend
+        self,
+        name: str,
+        schema: pa.Schema,
+        step: str,
+        key: Key,
+        *,
+        ttl_ms: int | None,
+        since_first: bool = False,
+        backend: StateBackend,
     ) -> None:
+        """With `since_first` a key is forgotten so long after it came, however often it was written since."""
         stored = schema if ttl_ms is None else schema.append(WRITTEN)
         kept = open_accumulators(name, stored, step, key.type, key_spread(key), backend=backend)
-        self._idle = None if ttl_ms is None else IdleAccumulators(kept, ttl_ms)
+        self._idle = None if ttl_ms is None else IdleAccumulators(kept, ttl_ms, since_first=since_first)
         self._kept: Accumulators = kept if self._idle is None else self._idle
 
     def _at(self, time: StepTime) -> None:

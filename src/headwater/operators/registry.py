@@ -21,6 +21,7 @@ from headwater.operators.process.co import CoProcessOperator
 from headwater.operators.process.keyed import KeyedProcessOperator
 from headwater.operators.process.stateful import StatefulProcessOperator
 from headwater.operators.rank.deduplicate import DeduplicateOperator
+from headwater.operators.rank.distinct import DistinctOperator
 from headwater.operators.rank.keep import KeepFirstOperator, KeepLastOperator
 from headwater.operators.rank.top_n import TopNOperator
 from headwater.operators.rank.window_top_n import WindowTopNOperator
@@ -50,6 +51,7 @@ STATEFUL: dict[str, Callable[..., Operator]] = {
     "broadcast_process": BroadcastProcessOperator,
     "co_process": CoProcessOperator,
     "deduplicate": DeduplicateOperator,
+    "distinct": DistinctOperator,
     "interval_join": IntervalJoinOperator,
     "keep_first": KeepFirstOperator,
     "keep_last": KeepLastOperator,

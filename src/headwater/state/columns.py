@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headwater.data.rows import decode, encode
+from headwater.data.rows import decode, recode
 
 Places = npt.NDArray[np.int64]
 _LEAST_ROOM = 1024
@@ -80,11 +80,11 @@ class _Values:
     """Values of any length, as Python has them."""
 
     def __init__(self, dtype: pa.DataType) -> None:
-        self._field = pa.field("value", dtype)
+        self._type = dtype
         self._values: list[Any] = []
 
     def take(self, places: Places) -> pa.Array:
-        return encode(list(map(self._values.__getitem__, places.tolist())), self._field, "accumulators")
+        return recode(list(map(self._values.__getitem__, places.tolist())), self._type)
 
     def put(self, places: Places, values: pa.Array) -> None:
         self._values += [None] * (int(places.max(initial=-1)) + 1 - len(self._values))

@@ -23,8 +23,8 @@ class IdleAccumulators:
     It is removed later: all keys are looked at once in the time after which they are forgotten.
     """
 
-    def __init__(self, kept: Accumulators, ttl_ms: int) -> None:
-        self._kept, self._ttl_ms = kept, ttl_ms
+    def __init__(self, kept: Accumulators, ttl_ms: int, *, since_first: bool = False) -> None:
+        self._kept, self._ttl_ms, self._since_first = kept, ttl_ms, since_first
         self._now_ms = 0
         self.swept_ms: int | None = None
         """When all keys were last looked at; it must survive, so that a replay does so at the same time."""
@@ -39,9 +39,13 @@ class IdleAccumulators:
 
     def update(self, keys: Sequence[Any], fold: Fold) -> pa.Table:
         def timed(places: Places, before: pa.Table) -> pa.Table:
-            is_alive = before.column(WRITTEN.name).to_numpy() > self._now_ms - self._ttl_ms
+            then = before.column(WRITTEN.name).to_numpy()
+            is_alive = then > self._now_ms - self._ttl_ms
             now = fold(places[is_alive], before.filter(pa.array(is_alive)).drop_columns(WRITTEN.name))
-            return now.append_column(WRITTEN, pa.array(np.full(len(now), self._now_ms)))
+            written = np.full(len(now), self._now_ms)
+            if self._since_first:
+                written[places[is_alive]] = then[is_alive]
+            return now.append_column(WRITTEN, pa.array(written))
 
         return self._kept.update(keys, timed).drop_columns(WRITTEN.name)
 

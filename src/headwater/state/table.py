@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.data.rows import encode
+from headwater.data.rows import encode, recode
 from headwater.state.spread import BY_KEY, Spread
 
 PUT, REMOVE, CLEAR = 0, 1, 2
@@ -90,13 +90,13 @@ class KeyedLayout:
     def puts_of(
         self, keys: Sequence[Any], fields: Sequence[pa.Array], gone: npt.NDArray[np.bool_] | None = None
     ) -> pa.Table:
-        """Puts of keys whose value is a struct of these fields; those that are gone are removed instead."""
+        """Puts of keys, as columns gave them, whose value is a struct of these fields; those that are gone are removed."""
         absent = None if gone is None else pa.array(gone)
         value = pa.StructArray.from_arrays(fields, fields=list(self._fields[0].type), mask=absent)
         ops = pa.array(
             np.full(len(keys), PUT, np.int8) if gone is None else np.where(gone, REMOVE, PUT).astype(np.int8)
         )
-        return pa.Table.from_arrays([ops, encode(keys, self._key, self._where), value], schema=self.schema)
+        return pa.Table.from_arrays([ops, recode(keys, self._key.type), value], schema=self.schema)
 
     def sorted_keys(self, keys: Iterable[Any]) -> list[Any]:
         """Keys in the order in which a dump has them."""

@@ -30,6 +30,7 @@ from headwater.graph.nodes import (
     ComputeNode,
     CoProcessNode,
     DeduplicateNode,
+    DistinctNode,
     FilterNode,
     FlatMapNode,
     IntervalJoinNode,
@@ -198,6 +199,7 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
         lambda f: OverAggregateNode.of(f.rows, functions={"total": hw.sum("n")}, time="processing"),
     ],
     DeduplicateNode: [lambda f: DeduplicateNode.of(f.rows, by=["k", "n"], ttl="1 h")],
+    DistinctNode: [lambda f: DistinctNode.of(f.rows, by=["k", "n"], ttl="1 h", since_first=True)],
     KeepFirstNode: [lambda f: KeepFirstNode.of(f.rows, by="k")],
     KeepLastNode: [lambda f: KeepLastNode.of(f.rows, by=["k", "n"])],
     TopNNode: [
@@ -287,6 +289,7 @@ KEPT: dict[type[Node], dict[str, Any]] = {
         "n": 3,
         "order": {"n": True, "at": False},
     },
+    DistinctNode: {"key": "k, n: struct<k:string,n:bigint>", "forgets": True},
     KeepFirstNode: {"key": "k: string", "rows": "k string, n bigint, at bigint"},
     KeepLastNode: {"key": "k, n: struct<k:string,n:bigint>", "rows": "k string, n bigint, at bigint"},
     WindowTopNNode: {

@@ -7,7 +7,7 @@ from headwater.graph.nodes.calls import CallNode
 from headwater.graph.nodes.changelog import AsChangelogNode, NormalizeNode, WithRowKindNode
 from headwater.graph.nodes.columns import ComputeNode, MapBatchesNode, SelectNode, WhereNode
 from headwater.graph.nodes.core import Node
-from headwater.graph.nodes.deduplication import DeduplicateNode, KeepFirstNode, KeepLastNode
+from headwater.graph.nodes.deduplication import DeduplicateNode, DistinctNode, KeepFirstNode, KeepLastNode
 from headwater.graph.nodes.ends import SinkNode, SourceNode
 from headwater.graph.nodes.joins import IntervalJoinNode, JoinNode, RegularJoinNode, TemporalJoinNode
 from headwater.graph.nodes.lookup import LookupJoinNode
@@ -26,6 +26,7 @@ __all__ = [
     "CoProcessNode",
     "ComputeNode",
     "DeduplicateNode",
+    "DistinctNode",
     "FilterNode",
     "FlatMapNode",
     "IntervalJoinNode",

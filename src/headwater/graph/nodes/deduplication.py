@@ -42,6 +42,49 @@ class DeduplicateNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DistinctNode(Node):
+    """The first row of each key, by arrival, whatever times rows have; what comes later is not told."""
+
+    operation: ClassVar[str] = "distinct"
+    is_stateful: ClassVar[bool] = True
+    passes_times: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
+
+    key: Key
+    ttl_ms: int | None = None
+    """After how long, in processing time, a key is forgotten, so that the next row is a first one."""
+    since_first: bool = False
+    """Whether that is so long after the row that was told, and not after the last one that came."""
+
+    @classmethod
+    def of(
+        cls,
+        flow: Flow,
+        *,
+        by: str | Sequence[str],
+        ttl: Duration | None = None,
+        since_first: bool = False,
+        name: str = "distinct",
+    ) -> Self:
+        key = _key(flow, by, name)
+        return cls(
+            name=name,
+            inputs=flow.keyed(key).edges,
+            schema=flow.schema,
+            key=key,
+            ttl_ms=checked_ttl(ttl, name),
+            since_first=since_first,
+        )
+
+    @property
+    def grows(self) -> str | None:
+        return "every key of its input" if self.ttl_ms is None else None
+
+    def kept(self) -> dict[str, Any]:
+        return {"key": self.key.typed()} | ({} if self.ttl_ms is None else {"forgets": True})
+
+
+@dataclass(frozen=True, kw_only=True)
 class KeepFirstNode(Node):
     """The row of each key with the earliest event time, given when the watermark has passed it; late rows are dropped.
 

@@ -9,7 +9,7 @@ from headwater.aggregates import count
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import quoted
 from headwater.graph.flow import Flow
-from headwater.graph.nodes import DeduplicateNode, RunningNode, WindowNode
+from headwater.graph.nodes import DistinctNode, RunningNode, WindowNode
 from headwater.graph.windowed import Windowed
 from headwater.sql.build.builder import Builder, as_they_are, builds
 from headwater.sql.errors import SqlError
@@ -37,7 +37,7 @@ def _distinct(builder: Builder, relation: Distinct) -> Flow:
     names = tuple(relation.names)
     if not relation.updates:
         builder.keyed(flow, names, "DISTINCT")
-        return builder.add(DeduplicateNode.of(flow, by=names), "distinct")
+        return builder.add(DistinctNode.of(flow, by=names, ttl=builder.ttl), "distinct")
     rows = unused("rows", names)
     keyed = builder.keyed(flow, names, "DISTINCT")
     node = RunningNode.of(keyed, aggregates={rows: count()}, updates=True, ttl=builder.ttl)

@@ -10,7 +10,7 @@ from headwater.data.functions.types import BOOLEAN
 from headwater.graph.flow import Flow
 from headwater.graph.nodes import (
     AsChangelogNode,
-    DeduplicateNode,
+    DistinctNode,
     KeepFirstNode,
     KeepLastNode,
     TopNNode,
@@ -84,5 +84,5 @@ def _deduplicate(builder: Builder, relation: Deduplicate) -> Flow:
     elif relation.is_last:
         node = AsChangelogNode.of(builder.flow(relation.input), key=keys)
     else:
-        node = DeduplicateNode.of(builder.flow(relation.input), by=keys)
+        node = DistinctNode.of(builder.flow(relation.input), by=keys, ttl=builder.ttl, since_first=True)
     return builder.compute(builder.add(node, "deduplicate"), as_they_are(relation), kind="columns")
