@@ -83,6 +83,8 @@ def _pairs(value: Any) -> Any:
     """A map, which rows hold as a dict, as pairs; a row as a dict."""
     if isinstance(value, dict):
         return list(value.items())
+    if isinstance(value, list):
+        return [_pairs(item) for item in value]
     return value._asdict() if hasattr(value, "_asdict") else value
 
 
@@ -138,12 +140,17 @@ def difference(flink: Result, here: Result) -> str | None:
         return f"{'refused' if 'refused' in flink else 'failed'} by Flink: {wrong[0]}"
     if wrong[1] is not None:
         return f"{'refused' if 'refused' in here else 'failed'} by us: {wrong[1]}"
-    columns = [[name, plain_type(dtype.replace(" *ROWTIME*", ""))] for name, dtype in flink["columns"]]
+    columns = [[name, plain_type(_of_ours(dtype))] for name, dtype in flink["columns"]]
     if columns != here["columns"]:
         return f"columns {columns} in Flink, {here['columns']} here"
     types = [dtype for _, dtype in here["columns"]]
     missing, more = _unmatched(flink["rows"], here["rows"], types)
     return f"rows {missing} only in Flink, {more} only here" if missing or more else None
+
+
+def _of_ours(dtype: str) -> str:
+    """A multiset is a map of how often there is each value."""
+    return re.sub(r"MULTISET<(.*)>$", r"MAP<\1, INT>", dtype.replace(" *ROWTIME*", ""))
 
 
 def _unmatched(flink: list[Any], here: list[Any], types: list[str]) -> tuple[list[Any], list[Any]]:

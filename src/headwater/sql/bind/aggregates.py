@@ -11,7 +11,7 @@ import pyarrow as pa
 from headwater.aggregates import Aggregate as Kernel
 from headwater.data.functions.casts import cast
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import BIGINT, DOUBLE, STRING, Type, array, decimal, text_of, type_of
+from headwater.data.functions.types import BIGINT, DOUBLE, INT, STRING, Type, array, decimal, text_of, type_of
 from headwater.data.schema import Schema
 from headwater.sql.bind.scalars import call
 
@@ -26,6 +26,8 @@ class Needs:
     result: Result
     over: Callable[[Type], bool] = lambda _: True
     takes: str = "any value"
+    keeps_nulls: bool = False
+    """Whether NULLs count too: then the argument of kernels is a row, which is never NULL, of one value."""
 
 
 def _as(dtype: Type) -> Result:
@@ -87,6 +89,35 @@ def _joined(separator: str) -> Result:
     return result
 
 
+def _array(of: Type, *, keeps_nulls: bool) -> Result:
+    def result(terms: Sequence[Term]) -> Term:
+        items = terms[0].sql
+        values = f"list_transform({items}, lambda item: struct_extract(item, 'f0'))" if keeps_nulls else items
+        return Term(array(of), f"CASE WHEN len({items}) = 0 THEN NULL ELSE {values} END")
+
+    return result
+
+
+def _counts(of: Type) -> Result:
+    """How often there is each value; a map, for there is no type of multisets."""
+
+    def result(terms: Sequence[Term]) -> Term:
+        made = Type("map", parts=(of, INT))
+        counted = f"list_aggregate({terms[0].sql}, 'histogram')"
+        return Term(made, f"coalesce(CAST({counted} AS {made.duckdb}), CAST(MAP {{}} AS {made.duckdb}))")
+
+    return result
+
+
+def _json(terms: Sequence[Term]) -> Term:
+    return Term(STRING, f"CAST(to_json({terms[0].sql}) AS VARCHAR)")
+
+
+def _is_plain_json(of: Type) -> bool:
+    """Whether a value has one text in JSON."""
+    return of.is_integer or of.kind in ("string", "boolean")
+
+
 def _of_set(function: str, dtype: Type) -> Result:
     def result(terms: Sequence[Term]) -> Term:
         return Term(dtype, f"CAST({function}({terms[0].sql}) AS {dtype.duckdb})")
@@ -108,14 +139,22 @@ def _average_of_set(of: Type) -> Result:
     return result
 
 
-def needs(name: str, of: Type | None, *, is_distinct: bool, separator: str = ",") -> Needs | None:
+def needs(
+    name: str, of: Type | None, *, is_distinct: bool, separator: str = ",", ignores_nulls: bool = False
+) -> Needs | None:
     """How the aggregate of a name over values of a type is computed; None if there is none of that name."""
     if name == "COUNT":
         return Needs(("count_distinct" if is_distinct and of is not None else "count",), _same)
     if of is None or name not in NAMES:
         return None
+    kernel = "collect_set" if is_distinct else "collect_list"
+    if name == "ARRAY_AGG":
+        return Needs((kernel,), _array(of, keeps_nulls=not ignores_nulls), keeps_nulls=not ignores_nulls)
+    if name == "COLLECT":
+        return Needs((kernel,), _counts(of), _is_ordered, "a value with an order")
+    if name == "JSON_ARRAYAGG":
+        return Needs((kernel,), _json, _is_plain_json, "a whole number, a string or a boolean")
     if name == "LISTAGG":
-        kernel = "collect_set" if is_distinct else "collect_list"
         return Needs((kernel,), _joined(separator), lambda t: t.kind == "string", "a string")
     if is_distinct and name in _OF_SETS:
         return Needs(("collect_set",), _OF_SETS[name](of), _is_number, "a number")
@@ -145,7 +184,7 @@ _PLAIN: Final[dict[str, Callable[[Type], Needs]]] = {
     "VAR_POP": lambda _: Needs(("var", "count"), _population(is_root=False), _is_number, "a number"),
     "APPROX_COUNT_DISTINCT": lambda _: Needs(("approx_count_distinct",), _same),
 }
-NAMES: Final = frozenset({"COUNT", "LISTAGG", *_PLAIN})
+NAMES: Final = frozenset({"COUNT", "LISTAGG", "ARRAY_AGG", "COLLECT", "JSON_ARRAYAGG", *_PLAIN})
 """The aggregate functions of SQL."""
 
 

@@ -122,13 +122,23 @@ class Calls:
             check_condition(filter_, self._binder.place(tree.expression), "FILTER")
             node = tree.this
         name, given = str(node.this).upper(), list(node.expressions)
+        ignores_nulls = name == "ARRAY_AGG" and bool(given) and isinstance(given[0], exp.IgnoreNulls)
+        if ignores_nulls or (name == "ARRAY_AGG" and given and isinstance(given[0], exp.RespectNulls)):
+            given[0] = given[0].this
         is_distinct = bool(given) and isinstance(given[0], exp.Distinct)
         if is_distinct:
             given = list(given[0].expressions) + given[1:]
-        return self._result(tree, name, given, filter_, is_distinct=is_distinct)
+        return self._result(tree, name, given, filter_, is_distinct=is_distinct, ignores_nulls=ignores_nulls)
 
     def _result(
-        self, tree: exp.Expr, name: str, given: list[exp.Expr], filter_: Scalar | None, *, is_distinct: bool
+        self,
+        tree: exp.Expr,
+        name: str,
+        given: list[exp.Expr],
+        filter_: Scalar | None,
+        *,
+        is_distinct: bool,
+        ignores_nulls: bool,
     ) -> Term:
         place, separator = self._binder.place(tree), ","
         if name == "LISTAGG" and len(given) == 2:
@@ -140,12 +150,19 @@ class Calls:
         is_all = name == "COUNT" and (not given or isinstance(given[0], exp.Star))
         argument = None if is_all else self._argument(tree, name, given)
         found = needs(
-            name, None if argument is None else argument.term.type, is_distinct=is_distinct, separator=separator
+            name,
+            None if argument is None else argument.term.type,
+            is_distinct=is_distinct,
+            separator=separator,
+            ignores_nulls=ignores_nulls,
         )
         if found is None or (argument is None and name != "COUNT"):
-            raise SqlError.wrong_expression(place, f"{name} needs one argument", "see docs/sql/aggregates.md")
+            raise SqlError.wrong_expression(place, f"{name} needs one argument", "see docs/sql/queries.md")
         if argument is not None and not found.over(argument.term.type) and not argument.term.type.is_null:
             raise SqlError.wrong_type(place, f"the argument of {name}", str(argument.term.type), found.takes)
+        if argument is not None and found.keeps_nulls:
+            row = exp.Anonymous(this="ROW", expressions=[argument.tree])
+            argument = Scalar(row, call("ROW", argument.term))
         if filter_ is not None:
             value = argument.term if argument is not None else Term(BIGINT, "CAST(1 AS BIGINT)")
             tree_ = exp.Anonymous(
@@ -172,7 +189,7 @@ class Calls:
             raise SqlError.wrong_expression(
                 self._binder.place(tree),
                 f"{name} needs one argument, and got {len(given)}",
-                "see docs/sql/aggregates.md",
+                "see docs/sql/queries.md",
             )
         if calls_of(given[0]):
             raise SqlError.misplaced(

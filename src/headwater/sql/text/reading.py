@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Final
 
@@ -113,6 +114,10 @@ def _check_size(tokens: list[Token], text: str) -> None:
     doubtful = doubtful_is(tokens)
     if doubtful is not None:
         raise SqlError.unreadable(Place(text, doubtful.start, doubtful.end), DOUBTFUL_IS)
+    for token, behind in itertools.pairwise(tokens):
+        if token.text.upper() == "JSON_OBJECTAGG" and behind.token_type == TokenType.L_PAREN:
+            here = Place(text, token.start, token.end)
+            raise SqlError.not_supported(here, "JSON_OBJECTAGG", "use ARRAY_AGG of ROW(key, value)")
     deepest, is_balanced = nesting(tokens)
     if deepest > MOST_NESTED:
         raise SqlError.too_large("levels of parentheses", MOST_NESTED)
