@@ -28,7 +28,7 @@ LEAVES = frozenset(
         "moments",
         "restart",
     }
-    | {"retry", "shapes", "stored_paths", "uncaught", "versioned", "watermarks", "windows", "words"}
+    | {"retry", "shapes", "sizes", "stored_paths", "uncaught", "versioned", "watermarks", "windows", "words"}
 )
 """What users write, and what everybody speaks of: they know only each other."""
 

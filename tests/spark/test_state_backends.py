@@ -14,8 +14,6 @@ import pytest
 from tests.parts.waiting import until
 
 import headwater as hw
-from headwater.state.disk import backend as disk
-from headwater.state.disk import timers as disk_timers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,9 +30,6 @@ class Everything(hw.KeyedProcessFunction):
     listed = hw.ListState("bigint")
     mapped = hw.MapState("string", "bigint")
     largest = hw.ReducingState("bigint", reduce=max)
-
-    def open(self) -> None:
-        disk.HELD_BYTES, disk_timers.HELD_TIMERS = 0, 1  # in the worker: let nothing stay in memory
 
     def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
         self.value.set(self.value.get() + event.v)
@@ -59,7 +54,9 @@ def test_a_job_folder_goes_on_with_either_backend(spark: SparkSession, tmp_path:
     topic = hw.EventLog(tmp_path / "log").create_topic("events", hw.Schema.of("k string, v long").arrow)
 
     def job(**settings: Any) -> hw.Environment:
-        env = hw.Environment("moved", max_rows_per_epoch=10, checkpoint_interval="50 ms", **settings)
+        env = hw.Environment(
+            "moved", max_rows_per_epoch=10, checkpoint_interval="50 ms", state_memory="0 B", **settings
+        )  # nothing stays in memory
         events = env.source(hw.connectors.log(tmp_path / "log", "events"), "k string, v long")
         events.key_by("k").process(Everything(), OUT).sink(hw.connectors.files(tmp_path / settings["engine"]))
         return env

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 import headwater as hw
-from headwater.state.disk import backend as disk
-from headwater.state.disk import timers as disk_timers
 from headwater.state.disk import times as disk_times
+from headwater.state.disk.bound import Bound
+from headwater.state.disk.timers import DiskTimers
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import CRASHES, RESCALE, SLICINGS, Program, Transcript, run_on_engine, run_on_harness
 
@@ -277,8 +277,8 @@ def test_a_transcript_holds_while_the_parallelism_changes(transcript: Transcript
 @pytest.fixture
 def nothing_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the disk backend write and read everything again and again."""
-    monkeypatch.setattr(disk, "HELD_BYTES", 0)
-    monkeypatch.setattr(disk_timers, "HELD_TIMERS", 1)
+    monkeypatch.setattr(Bound, "ENTRIES", 0)
+    monkeypatch.setattr(DiskTimers, "SHARE", 0)
     monkeypatch.setattr(disk_times, "HELD_ITEMS", 1)
 
 

@@ -9,7 +9,7 @@ from headwater.errors.graphs import GraphError, NotKeyed
 from headwater.errors.jobs import JavaMissing, JobError, JobFolderDamaged, NewerFormat
 from headwater.errors.roots import HeadwaterError, short
 from headwater.errors.steps import ChangelogError, StateError, UserCodeError
-from headwater.errors.values import DurationError, RowError, SchemaError
+from headwater.errors.values import DurationError, RowError, SchemaError, SizeError
 
 __all__ = [
     "ChangelogError",
@@ -25,6 +25,7 @@ __all__ = [
     "RowError",
     "RowsRefused",
     "SchemaError",
+    "SizeError",
     "SourceError",
     "StateError",
     "UserCodeError",

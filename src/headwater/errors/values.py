@@ -1,4 +1,4 @@
-"""Errors of what users write down: durations, schemas, rows."""
+"""Errors of what users write down: durations, sizes, schemas, rows."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ class DurationError(HeadwaterError, ValueError):
     @classmethod
     def finer_than_a_millisecond(cls, what: str, value: object) -> DurationError:
         return cls(f"{what} must be whole milliseconds; got {value!r}")
+
+
+class SizeError(HeadwaterError, ValueError):
+    """A size in bytes that cannot be read."""
+
+    @classmethod
+    def not_a_size(cls, what: str, value: object) -> SizeError:
+        return cls(f"{what} must be a size; got {value!r}; write it as '512 MB', '2 GB' or '64 MiB'")
 
 
 class SchemaError(HeadwaterError, ValueError):

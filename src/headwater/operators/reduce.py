@@ -39,6 +39,7 @@ class ReduceOperator(StatefulOperator):
     def _results(self, batch: Batch) -> list[Row]:
         rows, keys = rows_and_keys(batch, self._row, self._node.key)
         cursor, reduced, function = self._cursor, self._reduced, self._node.function
+        keys = self._entries.fetch(keys)
         known, blank = self._entries.entries.get, self._entries.entry
         found = []
         for key, timestamp, row in zip(keys, timestamp_list(batch.timestamps), rows, strict=True):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 IN_MEMORY, ON_DISK = "memory", "disk"
 """Where the working state of a step lives."""
+STATE_MEMORY_BYTES = 256 << 20
+"""What a worker holds in memory of state that is on disk, unless a job says otherwise."""
 AFTER_COMMIT, EARLY = "after commit", "early"
 """When a sink gets the rows of an epoch."""
 

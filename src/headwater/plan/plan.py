@@ -11,7 +11,7 @@ from typing import Any
 from headwater.connectors.contract import Sink
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import Node, SinkNode, SourceNode
-from headwater.plan.choices import IN_MEMORY, Chosen
+from headwater.plan.choices import IN_MEMORY, STATE_MEMORY_BYTES, Chosen
 from headwater.plan.rules.changelogs import fit_changelogs
 from headwater.plan.rules.combiner import choose_combiners
 from headwater.plan.rules.computations import merge_computations
@@ -37,6 +37,8 @@ class JobPlan:
     groups: int
     state_backend: str = IN_MEMORY
     """Where the working state is to live of the steps that leave it to a backend."""
+    state_memory_bytes: int = STATE_MEMORY_BYTES
+    """What a worker may hold in memory of state that is on disk."""
     publishes_early: bool = False
     """Whether sinks get an epoch before it is committed, and so perhaps again: the job is at-least-once."""
     keeps_unread: bool = False
@@ -117,10 +119,16 @@ RULES: tuple[Rule, ...] = (
 
 
 def plan_job(
-    graph: Graph, parallelism: int, groups: int, state_backend: str = IN_MEMORY, *, publishes_early: bool = False
+    graph: Graph,
+    parallelism: int,
+    groups: int,
+    state_backend: str = IN_MEMORY,
+    *,
+    state_memory_bytes: int = STATE_MEMORY_BYTES,
+    publishes_early: bool = False,
 ) -> JobPlan:
     """Plan a graph by applying every rule in turn."""
-    plan = JobPlan(graph, parallelism, groups, state_backend, publishes_early)
+    plan = JobPlan(graph, parallelism, groups, state_backend, state_memory_bytes, publishes_early)
     for rule in RULES:
         rule(plan)
     return plan

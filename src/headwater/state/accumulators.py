@@ -213,6 +213,7 @@ class _KeptAsValues:
 
     def update(self, keys: Sequence[Any], fold: Fold) -> pa.Table:
         places, rows = [], []
+        self._entries.fetch(keys)
         for place, key in enumerate(keys):
             self._cursor.entry = self._entries.entry(key)
             if (kept := self._handle.get()) is not None:
@@ -226,13 +227,14 @@ class _KeptAsValues:
 
     def has(self, keys: Sequence[Any]) -> npt.NDArray[np.bool_]:
         found = np.zeros(len(keys), np.bool_)
+        self._entries.fetch(keys)
         for place, key in enumerate(keys):
             self._cursor.entry = self._entries.entry(key)
             found[place] = self._handle.get() is not None
         return found
 
     def remove(self, keys: Sequence[Any]) -> None:
-        for key in keys:
+        for key in self._entries.fetch(keys):
             self._cursor.entry = self._entries.entry(key)
             self._handle.clear()
 

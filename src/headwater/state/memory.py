@@ -8,7 +8,7 @@ current key's entry through the cursor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -64,6 +64,17 @@ class KeyTable:
     def entry(self, key: Any) -> Entry:
         """The key's entry; a new one is not in the table before it is written to."""
         return self.entries.get(key) or [key, *self._blank]
+
+    def fetch(self, keys: Iterable[Any]) -> Iterable[Any]:
+        """Have the entries of keys at hand that are asked for next; gives the keys. In memory all are."""
+        return keys
+
+    def load(self, state: int, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        """Give values to keys that have none, as the changelog holds them; the same key is there once."""
+        value, mark = 1 + 2 * state, 2 + 2 * state
+        for key, one in zip(keys, values, strict=True):
+            entry = self.entries[key] = self.entry(key)
+            entry[value], entry[mark] = one, STORED
 
     def new_list(self, entry: Entry, state: int) -> Any:
         """What holds the list that an entry is to have."""

@@ -46,7 +46,7 @@ from headwater.streams.settings import check_engine, check_explained, check_mode
 from headwater.streams.showing import first_rows, table_text
 from headwater.streams.sql_door import SqlDoor
 from headwater.streams.start_checks import check_event_time, check_outputs
-from headwater.streams.state_backends import check_state_backend
+from headwater.streams.state_backends import check_state
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
 from headwater.words import Checkpointing, EngineName, Explained, LogLevel, StateBackendName
@@ -76,6 +76,7 @@ class Environment(SqlDoor):
         checkpointing: Checkpointing = "exactly_once",
         unaligned: bool | Duration = False,
         state_backend: StateBackendName = "memory",
+        state_memory: str = "256 MiB",
         log_level: LogLevel | None = None,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
@@ -84,7 +85,8 @@ class Environment(SqlDoor):
         each source gives to one epoch, except files, which have `max_files_per_epoch`. So many of the newest checkpoints
         are retained as `checkpoints_retained` says, and `hw.checkpoints` lists them. `restart` says what to do when the
         running job fails: one of `hw.restart`, of which `none()` is the default. `state_backend` says where the working
-        state of keyed steps lives: in memory, or with `"disk"` on the workers' local disks. It may differ from one run to
+        state of keyed steps lives: in memory, or with `"disk"` on the workers' local disks, of which each worker
+        then holds as much in memory as `state_memory` says, for all its steps together. Both may differ from one run to
         the next.
 
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
@@ -100,7 +102,7 @@ class Environment(SqlDoor):
         check_engine(engine)
         check_sizes(parallelism, key_groups, max_rows_per_epoch, checkpoints_retained)
         check_modes(restart, checkpointing)
-        check_state_backend(state_backend)
+        self._state_memory_bytes = check_state(state_backend, state_memory)
         self.name = name
         self.graph = Graph(name)
         super().__init__()
@@ -292,6 +294,7 @@ class Environment(SqlDoor):
             self._parallelism,
             self._key_groups,
             self._state_backend,
+            state_memory_bytes=self._state_memory_bytes,
             publishes_early=self._publishes_early,
         )
 

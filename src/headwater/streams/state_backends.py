@@ -6,10 +6,11 @@ from importlib.util import find_spec
 
 from headwater.errors import GraphError
 from headwater.plan.choices import IN_MEMORY, ON_DISK
+from headwater.sizes import size_bytes
 
 
-def check_state_backend(name: str) -> None:
-    """Refuse a backend that there is not, and one whose library is not installed."""
+def check_state(name: str, memory: str) -> int:
+    """Refuse a backend that there is not, and one whose library is not installed; the bytes of the memory it may take."""
     if name not in (IN_MEMORY, ON_DISK):
         raise GraphError.bad_argument(
             "environment",
@@ -24,3 +25,4 @@ def check_state_backend(name: str) -> None:
             name,
             "install headwater[disk] on the driver and on the workers",
         )
+    return size_bytes(memory, what="state_memory")

@@ -25,6 +25,7 @@ from headwater.plan.plan import JobPlan
 from headwater.state import changelog
 from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import bound_of
 from headwater.state.memory import MEMORY
 from headwater.state.spread import set_by
 from headwater.state.table import StateTable
@@ -160,7 +161,9 @@ class _Entry:
         self.node = node
         self.uid = plan.graph.uid(node)
         chosen = plan.of(node)
-        self._backend: StateBackend = DiskBackend(self.uid, local_dir) if chosen.state == ON_DISK else MEMORY
+        self._backend: StateBackend = MEMORY
+        if chosen.state == ON_DISK:
+            self._backend = DiskBackend(self.uid, local_dir, bound_of(plan.state_memory_bytes))
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
         self._idle_ms = _idleness(plan, node)

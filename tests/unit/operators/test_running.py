@@ -21,6 +21,7 @@ from headwater.operators.contract import StepTime
 from headwater.operators.running import RunningOperator
 from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
 from headwater.state.memory import MEMORY
 from headwater.testing import Harness
 from headwater.words import StateBackendName
@@ -47,7 +48,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateBac
     if request.param == "memory":
         yield MEMORY
         return
-    opened = DiskBackend("step", tmp_path)
+    opened = DiskBackend("step", tmp_path, Bound(1 << 20))
     yield opened
     opened.close()
 

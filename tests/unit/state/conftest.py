@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from headwater.state.backend import StateBackend
-from headwater.state.disk import backend as disk
-from headwater.state.disk import timers as disk_timers
 from headwater.state.disk import times as disk_times
 from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
 from headwater.state.memory import MEMORY
 
 
@@ -21,10 +20,8 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
         yield MEMORY
         return
     if request.param != "disk":
-        monkeypatch.setattr(disk, "HELD_BYTES", 0)
-        monkeypatch.setattr(disk_timers, "HELD_TIMERS", 1)
         monkeypatch.setattr(disk_times, "HELD_ITEMS", 1)
-    opened = DiskBackend("step", tmp_path)
+    opened = DiskBackend("step", tmp_path, Bound(64 << 20 if request.param == "disk" else 0))
     yield opened
     opened.close()
     assert list(tmp_path.iterdir()) == []

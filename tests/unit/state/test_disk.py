@@ -24,9 +24,9 @@ from headwater.data.rows import converter
 from headwater.functions import EVENT
 from headwater.state.backend import StateBackend
 from headwater.state.changelog import pack
-from headwater.state.disk import backend as disk
 from headwater.state.disk import timers as disk_timers
 from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
 from headwater.state.disk.scratch import Scratch
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
@@ -99,10 +99,11 @@ class Copy:
 @contextmanager
 def on_disk(folder: Path, *, held_bytes: int, held_timers: int) -> Iterator[DiskBackend]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disk, "HELD_BYTES", held_bytes)
-        patch.setattr(disk_timers, "HELD_TIMERS", held_timers)
+        bound = Bound(1 << 20)
+        patch.setattr(bound, "ENTRIES", held_bytes / bound.size_bytes)
+        patch.setattr(disk_timers.DiskTimers, "SHARE", held_timers * disk_timers._TIMER_BYTES / bound.size_bytes)
         patch.setattr(disk_timers, "_PAGE", 2)
-        backend = DiskBackend("step", folder)
+        backend = DiskBackend("step", folder, bound)
         yield backend
         backend.close()
 
@@ -187,9 +188,42 @@ def test_what_is_in_memory_is_bounded_by_what_an_epoch_changes(tmp_path: Path) -
         for key in range(10_000):
             cursor.entry = entries.entry(key)
             assert state.get() == f"value {key}"
-            assert len(entries.entries) <= 300
+            assert len(entries.entries) <= 350
         assert len(state) == 10_000
         assert state.dump()["key"].to_pylist() == list(range(10_000))
+
+
+def test_all_tables_of_a_worker_share_a_bound_and_the_largest_lets_go_first(tmp_path: Path) -> None:
+    with on_disk(tmp_path, held_bytes=300_000, held_timers=1) as backend:
+        small, large = opened(backend, hw.ValueState("small", "int")), opened(backend, hw.ValueState("large", "int"))
+        for (entries, state, cursor), keys in ((small, 100), (large, 5_000)):
+            for start in range(0, keys, 100):
+                for key in entries.fetch(range(start, start + 100)):
+                    cursor.entry = entries.entry(key)
+                    state.set(key)
+                state.forget_changes()
+        assert len(small[0].entries) == 100
+        assert small[0].held_bytes + large[0].held_bytes <= 300_000
+        assert (len(small[1]), len(large[1])) == (100, 5_000)
+
+
+def test_keys_are_fetched_at_once_and_a_state_is_loaded_without_a_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with on_disk(tmp_path, held_bytes=20_000, held_timers=1) as backend:
+        entries, state, cursor = opened(backend, hw.ValueState("it", "bigint"))
+        read: list[int] = []
+        get_all = entries.store.get_all
+        monkeypatch.setattr(entries.store, "get_all", lambda keys: read.append(len(keys)) or get_all(keys))
+        rows = [(key, key * key) for key in range(150_000)]
+        state.apply(state._layout.puts(rows))
+        assert read == []
+        assert len(state) == 150_000
+        keys = [*range(0, 150_000, 1_000), 7, 200_000]
+        for key in entries.fetch(keys):
+            cursor.entry = entries.entry(key)
+            assert state.get() == (None if key == 200_000 else key * key)
+        assert read == [len(keys)]
 
 
 def test_an_element_of_a_long_map_or_list_is_reached_without_the_others(tmp_path: Path) -> None:
@@ -198,7 +232,7 @@ def test_an_element_of_a_long_map_or_list_is_reached_without_the_others(tmp_path
         cursor.entry = entries.entry(1)
         mapped.put_all({number: str(number) for number in range(5_000)})
         mapped.changes()
-        entries._make_room()
+        entries.let_go(entries.held_bytes)
         cursor.entry = entries.entry(1)
         mapped.put(7, "seven")
         assert (mapped.get(4_000), mapped.contains(9_999)) == ("4000", False)
@@ -210,7 +244,7 @@ def test_an_element_of_a_long_map_or_list_is_reached_without_the_others(tmp_path
         cursor.entry = entries.entry(1)
         listed.add_all(map(str, range(5_000)))
         listed.changes()
-        entries._make_room()
+        entries.let_go(entries.held_bytes)
         cursor.entry = entries.entry(1)
         listed.add("more")
         assert len(cursor.entry[1]._items) == 1
@@ -233,7 +267,7 @@ def test_many_timers_are_not_in_memory(tmp_path: Path) -> None:
 
 
 def test_state_that_fits_memory_opens_no_database(tmp_path: Path) -> None:
-    backend = DiskBackend("step", tmp_path)
+    backend = DiskBackend("step", tmp_path, Bound(1 << 20))
     entries, state, cursor = opened(backend, hw.ValueState("it", "int"))
     cursor.entry = entries.entry(1)
     state.set(5)
@@ -248,9 +282,8 @@ def test_a_value_too_large_for_its_type_is_refused_as_in_memory(tmp_path: Path) 
         entries, state, cursor = opened(backend, hw.ValueState("it", "bigint"))
         cursor.entry = entries.entry(1)
         state.set(1 << 63)
-        state.forget_changes()
         with pytest.raises(hw.RowError, match=r"state 'it'.*9223372036854775808 does not fit int64"):
-            state.dump()
+            state.forget_changes()  # from then on it may be on disk
 
 
 def test_a_folder_is_removed_when_it_is_closed_and_at_the_end_of_the_process(tmp_path: Path) -> None:
@@ -283,8 +316,9 @@ def test_a_full_disk_is_told_with_the_folder_and_the_way_out(tmp_path: Path) -> 
     code = """
         import resource
         from headwater.errors import StateError
+        from headwater.state.disk.bound import Bound
         from headwater.state.disk.rocks import RocksStore
-        store = RocksStore("totals", folder)
+        store = RocksStore("totals", folder, Bound(64 << 20))
         batch = store.batch()
         batch.put(b"key", bytes(1 << 20))
         store.write(batch)

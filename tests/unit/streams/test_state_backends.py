@@ -33,6 +33,12 @@ def test_a_missing_library_is_told_when_the_job_is_put_together(monkeypatch: pyt
     hw.Environment("job", state_backend="memory")
 
 
+@pytest.mark.parametrize("wrong", ["", "512", "much", "-1 MB", "1 MX", 512])
+def test_a_bound_that_is_no_size_is_refused(wrong: Any) -> None:
+    with pytest.raises(hw.HeadwaterError, match=r"state_memory must be a size; got .*write it as '512 MB'"):
+        hw.Environment("job", state_memory=wrong)
+
+
 def test_explain_names_where_the_state_of_each_step_is() -> None:
     def explained(**settings: Any) -> str:
         env = hw.Environment("job", engine="local", **settings)

@@ -76,5 +76,6 @@ class CoProcessOperator(KeyedFunctionOperator):
     def _calls(self, batch: Batch, side: int) -> Iterator[_Call]:
         process = self._function.process_left if side == LEFT else self._function.process_right
         rows, keys = rows_and_keys(batch, self._rows[side], self._keys[side])
+        keys = self._entries.fetch(keys)
         for key, timestamp, row in zip(keys, timestamp_list(batch.timestamps), rows, strict=True):
             yield process, key, timestamp, row

@@ -42,6 +42,7 @@ class KeyedProcessOperator(KeyedFunctionOperator):
     def _process_slice(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         rows, keys = rows_and_keys(batch, self._row, self._key)
         cursor, context, process = self._cursor, self._context, self._function.process
+        keys = self._entries.fetch(keys)
         known, blank = self._entries.entries.get, self._entries.entry
         emitted: list[Any] = []
         counts: list[int] = []

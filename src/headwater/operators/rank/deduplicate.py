@@ -53,7 +53,8 @@ class DeduplicateOperator(KeepsTimers):
         """The rows of keys that are not known; from now on they are."""
         groups = group(key_arrays(batch, self._key), len(batch))
         places = []
-        for place, key in zip(groups.first.tolist(), keys_of(batch.take(groups.first), self._key), strict=True):
+        keys = self._entries.fetch(keys_of(batch.take(groups.first), self._key))
+        for place, key in zip(groups.first.tolist(), keys, strict=True):
             self._cursor.entry = self._entries.entry(key)
             if self._known_until.get() is None:
                 self._known_until.set(MAX_TIMESTAMP)
@@ -65,7 +66,7 @@ class DeduplicateOperator(KeepsTimers):
         cursor, timers, known_until = self._cursor, self._timers, self._known_until
         known, blank = self._entries.entries.get, self._entries.entry
         places = []
-        rows = zip(keys_of(batch, self._key), batch.timestamps.tolist(), strict=True)
+        rows = zip(self._entries.fetch(keys_of(batch, self._key)), batch.timestamps.tolist(), strict=True)
         for place, (key, timestamp) in enumerate(rows):
             cursor.entry = known(key) or blank(key)
             has_time = timestamp != MIN_TIMESTAMP

@@ -1,15 +1,15 @@
 """Working state on the local disk of a worker, for state that is larger than memory.
 
-Entries are those of the memory backend, in a table that holds a bounded part of them: when what came into memory since
-the last time is more than that, everything that is not on disk yet is written in one batch and the entries are let go,
-but for those written since the last delta, which the next delta needs. Nothing on disk outlives the worker: a failed
-attempt, a retry or a restart rebuilds from the changelog, so when things are written is a matter of speed alone.
+Entries are those of the memory backend, in a table that holds a bounded part of them: when all tables of the worker hold
+more than they may, the oldest entries of the largest are written, as far as they are not on disk yet, and let go, but for
+those written since the last delta, which the next delta needs. Nothing on disk outlives the worker: a failed attempt, a
+retry or a restart rebuilds from the changelog, so when things are written is a matter of speed alone.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
@@ -20,19 +20,18 @@ import pyarrow as pa
 from headwater.descriptors import MapState, StateDeclaration
 from headwater.errors import RowError
 from headwater.state.codec import key_codec, value_codec
+from headwater.state.disk.bound import Bound
 from headwater.state.disk.parts import DiskList, DiskMap, Home
 from headwater.state.disk.rocks import RocksStore
 from headwater.state.disk.timers import DiskTimers
 from headwater.state.disk.times import DiskTimes
-from headwater.state.memory import STORED, Entry, KeyTable
+from headwater.state.memory import STORED, WRITTEN, Entry, KeyTable
 
 if TYPE_CHECKING:
     from rocksdict import WriteBatch
 
-HELD_BYTES = 64 << 20
-"""About how much of a step's state one subtask holds in memory, besides what its epoch changes."""
-_ENTRY_BYTES = 400
-"""What Python takes for an entry of two small states: the list, the key and its bytes, the values, a dictionary's place."""
+_ENTRY_BYTES, _STATE_BYTES = 240, 80
+"""What Python takes for an entry: the list, the key and its bytes, a dictionary's place; and for each small state of it."""
 _NUMBER = struct.Struct(">I")
 _first, _last = itemgetter(0), itemgetter(-1)
 
@@ -40,21 +39,27 @@ _first, _last = itemgetter(0), itemgetter(-1)
 class DiskBackend:
     """Keeps the working state of a step in RocksDB, in a folder under `parent` that is its own."""
 
-    def __init__(self, step: str, parent: Path | None) -> None:
-        self._step, self._store = step, RocksStore(step, parent)
+    def __init__(self, step: str, parent: Path | None, bound: Bound) -> None:
+        self._step, self._bound, self._store = step, bound, RocksStore(step, parent, bound)
         self._prefixes = map(_NUMBER.pack, count())
+        self._tables: list[DiskTable] = []
 
     def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
-        return DiskTable(self._store, next(self._prefixes), declarations, key, step=self._step)
+        table = DiskTable(self._store, next(self._prefixes), declarations, key, step=self._step, bound=self._bound)
+        self._tables.append(table)
+        self._bound.join(table)
+        return table
 
     def timers(self, key: pa.DataType) -> DiskTimers:
-        return DiskTimers(self._store, next(self._prefixes), key)
+        return DiskTimers(self._store, next(self._prefixes), key, self._bound)
 
     def times(self, declaration: StateDeclaration, key: pa.DataType) -> DiskTimes:
         entry = declaration.key_type if isinstance(declaration, MapState) else None
         return DiskTimes(self._store, next(self._prefixes), key, entry)
 
     def close(self) -> None:
+        for table in self._tables:
+            self._bound.leave(table)
         self._store.close()
 
 
@@ -71,15 +76,15 @@ class DiskTable(KeyTable):
         key: pa.DataType,
         *,
         step: str,
+        bound: Bound,
     ) -> None:
         super().__init__(len(declarations))
-        self.store, self.prefix, self._codec = store, prefix, key_codec(key)
+        self.store, self.prefix, self._codec, self._bound = store, prefix, key_codec(key), bound
         self._columns = [_column(self, index, declaration, step) for index, declaration in enumerate(declarations)]
         self._unsaved: list[dict[Any, Entry]] = [{} for _ in declarations]
         """For each state, the entries whose value is not on disk as it was at the last delta."""
-        self._is_on_disk = False
-        """Whether there may be more than what `entries` has."""
-        self._charged = 0
+        self._entry_bytes = _ENTRY_BYTES + _STATE_BYTES * len(declarations)
+        self.held_bytes = 0
 
     def entry(self, key: Any) -> Entry:
         found = self.entries.get(key)
@@ -87,17 +92,55 @@ class DiskTable(KeyTable):
 
     def _load(self, key: Any) -> Entry:
         data = self._codec.encode(key)
-        entry = [key, *self._blank, data]
-        size = _ENTRY_BYTES
-        if self._is_on_disk:
-            rows = self.store.get_all([column.prefix + data for column in self._columns])
-            for column, raw in zip(self._columns, rows, strict=True):
-                if raw is not None:
-                    entry[column.value], entry[column.mark] = column.read(data, raw), STORED
-                    size += len(raw)
-        self.entries[key] = entry
+        entry = self.entries[key] = [key, *self._blank, data]
+        size = self._entry_bytes
+        columns = [column for column in self._columns if column.is_on_disk]
+        if columns:
+            rows = self.store.get_all([column.prefix + data for column in columns])
+            size += sum(column.take(entry, raw) for column, raw in zip(columns, rows, strict=True))
         self.charge(size)
         return entry
+
+    def fetch(self, keys: Iterable[Any]) -> Sequence[Any]:
+        """All at once and in the order in which they are on disk, which costs a fraction of one by one."""
+        keys = keys if isinstance(keys, list) else list(keys)
+        held, encode = self.entries, self._codec.encode
+        absent = {encode(key): key for key in keys if key not in held}
+        if absent:
+            size = self._entry_bytes * len(absent)
+            self._bound.make_room(size)
+            rows = sorted(absent)
+            entries = [[absent[data], *self._blank, data] for data in rows]
+            for column in self._columns:
+                if column.is_on_disk:
+                    found = self.store.get_all([column.prefix + data for data in rows])
+                    size += sum(map(column.take, entries, found))
+            held.update(zip(map(_first, entries), entries, strict=True))
+            self.held_bytes += size
+        return keys
+
+    def load(self, state: int, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        """Goes to disk without a look at what is there, once something is."""
+        column, unsaved = self._columns[state], self._unsaved[state]
+        is_direct = any(one.is_on_disk for one in self._columns)
+        batch = self.store.batch() if is_direct else None
+        for key, value in zip(keys, values, strict=True):
+            entry = self.entries.get(key)
+            if entry is None:
+                data = self._codec.encode(key)
+                entry = [key, *self._blank, data]
+                if batch is None:
+                    self.entries[key] = entry
+                    self.held_bytes += self._entry_bytes
+            entry[column.value], entry[column.mark] = value, STORED
+            if batch is None or key in self.entries:
+                unsaved[key] = entry
+            else:
+                column.save(entry, batch)
+        if batch is not None:
+            self.store.write(batch)
+            column.is_on_disk = True
+        self._bound.make_room()
 
     def new_list(self, entry: Entry, state: int) -> Any:
         return self._columns[state].read(entry[-1], None)
@@ -109,38 +152,47 @@ class DiskTable(KeyTable):
 
     def settle(self, state: int, changed: list[Entry], size_bytes: int) -> None:
         self._unsaved[state].update(zip(map(_first, changed), changed, strict=True))
-        self.charge(size_bytes)
+        self._bound.told()
+        self.held_bytes = max(self.held_bytes, len(self.entries) * self._entry_bytes)  # some came back by being written
+        self.charge(0 if self._columns[state].is_small else size_bytes)
 
     def charge(self, size_bytes: int) -> None:
         """So much came into memory. What is there already is charged again when it is written: nobody knows its size."""
-        self._charged += size_bytes
-        if self._charged > HELD_BYTES:
-            self._make_room()
+        self.held_bytes += size_bytes
+        self._bound.make_room()
 
-    def _make_room(self) -> None:
-        self._save()
-        self.entries.clear()
-        for written in self.written:
-            self.entries.update(zip(map(_first, written), written, strict=True))
-        self._charged = 0
-
-    def _save(self) -> None:
+    def let_go(self, size_bytes: int) -> int:
+        before = len(self.entries)
+        wanted = -(-before * size_bytes // self.held_bytes) if self.held_bytes else 0
+        marks = [column.mark for column in self._columns]
+        gone: list[Entry] = []
+        for entry in self.entries.values():
+            if len(gone) >= wanted:
+                break
+            if not any(entry[mark] & WRITTEN for mark in marks):
+                gone.append(entry)
         batch = self.store.batch()
         for column, unsaved in zip(self._columns, self._unsaved, strict=True):
-            for entry in unsaved.values():
-                column.save(entry, batch)
-            unsaved.clear()
+            if unsaved:
+                column.save_all([entry for entry in gone if unsaved.pop(entry[0], None) is not None], batch)
         self.store.write(batch)
-        self._is_on_disk = True
+        for entry in gone:
+            del self.entries[entry[0]]
+        freed = self.held_bytes * len(gone) // max(before, 1)
+        self.held_bytes -= freed
+        return freed
 
     def scan(self, state: int) -> Iterator[tuple[Any, Any]]:
         column = self._columns[state]
-        if not self._is_on_disk:
+        if not column.is_on_disk:
             held = [entry for entry in self.entries.values() if entry[column.value] is not None]
             yield from ((entry[0], entry[column.value]) for entry in sorted(held, key=_last))
             return
         self.settle(state, self.written[state], 0)
-        self._save()
+        batch = self.store.batch()
+        column.save_all(list(self._unsaved[state].values()), batch)
+        self._unsaved[state].clear()
+        self.store.write(batch)
         for data, raw in self.store.scan(column.prefix):
             yield self._codec.decode(data), column.read(data, raw, is_passing=True)
 
@@ -150,8 +202,9 @@ class DiskTable(KeyTable):
             entry[column.value], entry[column.mark] = None, 0
         self.written[state] = []
         self._unsaved[state].clear()
-        if self._is_on_disk:
+        if column.is_on_disk:
             column.remove_all()
+            column.is_on_disk = False
 
 
 class _Column:
@@ -162,10 +215,27 @@ class _Column:
         self._codec = value_codec(codec_type)
         self.value, self.mark = 1 + 2 * index, 2 + 2 * index
         self.prefix = table.prefix + _NUMBER.pack(index) + b"v"
+        self.is_small = pa.types.is_primitive(codec_type)
+        """Whether a value takes no more than what an entry is charged for anyway."""
+        self.is_on_disk = False
+        """Whether there may be more than what is in memory."""
+
+    def take(self, entry: Entry, raw: bytes | None) -> int:
+        """Let an entry have what was read for it; tells what to charge for it."""
+        if raw is None:
+            return 0
+        entry[self.value], entry[self.mark] = self.read(entry[-1], raw), STORED
+        return 0 if self.is_small else len(raw)
 
     def read(self, key: bytes, raw: bytes | None, *, is_passing: bool = False) -> Any:
         """The value out of a row; nothing of one that is passing is charged."""
         return self._codec.decode(raw or b"")
+
+    def save_all(self, entries: list[Entry], batch: WriteBatch) -> None:
+        """Hand over the rows of entries."""
+        for entry in entries:
+            self.save(entry, batch)
+        self.is_on_disk = self.is_on_disk or bool(entries)
 
     def save(self, entry: Entry, batch: WriteBatch) -> None:
         """Hand over the row of an entry."""
@@ -193,6 +263,7 @@ class _PartsColumn(_Column):
         self._entry = value_codec(declaration.key_type) if isinstance(declaration, MapState) else None
         dtype = declaration.value_type if isinstance(declaration, MapState) else declaration.type
         super().__init__(table, index, dtype, where)
+        self.is_small = False
         self._parts = table.prefix + _NUMBER.pack(index) + b"p"
 
     def read(self, key: bytes, raw: bytes | None, *, is_passing: bool = False) -> Any:

@@ -8,29 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from headwater.errors import StateError
+from headwater.state.disk.bound import Bound
 from headwater.state.disk.scratch import Scratch
 
 if TYPE_CHECKING:
     from rocksdict import Options, Rdict, WriteBatch
 
-_CACHE_BYTES = 64 << 20
-"""What all databases of a process share for blocks read and for rows not yet written to files."""
 _FILTER_BITS = 10
 """Bits a key of the filter that tells without a read that a file lacks it; one in a hundred is told wrongly."""
 _FEW = 100
 """Up to this many rows are removed one by one: marks for ranges slow down reads for as long as they are there."""
 
-_shared: dict[str, Any] = {}
-
 
 class RocksStore:
     """The database of one step on one subtask. It is opened when it is first needed."""
 
-    def __init__(self, step: str, parent: Path | None) -> None:
-        self._step, self._parent = step, parent
+    def __init__(self, step: str, parent: Path | None, bound: Bound) -> None:
+        self._step, self._parent, self._bound = step, parent, bound
         self._scratch: Scratch | None = None
 
     @cached_property
@@ -39,7 +36,7 @@ class RocksStore:
 
         try:
             self._scratch = Scratch(self._parent)
-            database = Rdict(str(self._scratch.path / "rocksdb"), _options())
+            database = Rdict(str(self._scratch.path / "rocksdb"), _options(self._bound))
         except Exception as error:
             self._fail(error)
         unlogged = WriteOptions()
@@ -116,22 +113,20 @@ def _behind(prefix: bytes) -> bytes:
     return prefix[:-1] + bytes([prefix[-1] + 1])
 
 
-def _options() -> Options:
-    from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options, WriteBufferManager
+def _options(bound: Bound) -> Options:
+    from rocksdict import BlockBasedIndexType, BlockBasedOptions, DBCompressionType, Options
 
-    if not _shared:
-        cache = Cache(_CACHE_BYTES)
-        buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
-            buffer_size=_CACHE_BYTES // 2, allow_stall=False, cache=cache
-        )
-        _shared.update(cache=cache, buffers=buffers)
     blocks = BlockBasedOptions()
-    blocks.set_block_cache(_shared["cache"])
+    blocks.set_block_cache(bound.cache)
     blocks.set_cache_index_and_filter_blocks(True)
     blocks.set_bloom_filter(bits_per_key=_FILTER_BITS, block_based=False)
+    # Index and filter in pieces: whole, one of a large file is megabytes, and is read for a single key when the cache lacks it.
+    blocks.set_index_type(BlockBasedIndexType.two_level_index_search())
+    blocks.set_partition_filters(True)
+    blocks.set_pin_top_level_index_and_filter(True)
     options = Options(raw_mode=True)
     options.set_block_based_table_factory(blocks)
-    options.set_write_buffer_manager(_shared["buffers"])
+    options.set_write_buffer_manager(bound.buffers)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_keep_log_file_num(1)
     options.set_stats_dump_period_sec(0)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from headwater.state.codec import key_codec
+from headwater.state.disk.bound import Bound
 from headwater.state.disk.rocks import RocksStore
 from headwater.state.timers import HeapTimers, TimerKey
 
-HELD_TIMERS = 100_000
-"""So many may be in memory; at about 300 bytes each."""
+_TIMER_BYTES = 300
+"""What Python takes for a timer in memory."""
 _PAGE = 4096
 """How many are fetched from disk at a time."""
 _BIAS = 1 << 63
@@ -27,8 +28,11 @@ _NOWHERE = (1 << 64, 0)
 class DiskTimers:
     """A timer is either in memory or on disk. There it has two rows: one by time and number, one by key and time."""
 
-    def __init__(self, store: RocksStore, prefix: bytes, key: pa.DataType) -> None:
-        self._store, self._codec = store, key_codec(key)
+    SHARE: ClassVar[float] = 0.05
+    """The part of a worker's bound that timers of one kind may take."""
+
+    def __init__(self, store: RocksStore, prefix: bytes, key: pa.DataType, bound: Bound) -> None:
+        self._store, self._codec, self._bound = store, key_codec(key), bound
         self._by_time, self._by_key = prefix + b"t", prefix + b"k"
         self._near = HeapTimers()
         self._far = 0
@@ -43,7 +47,7 @@ class DiskTimers:
 
     def __setitem__(self, timer: TimerKey, number: int) -> None:
         self._near[timer] = number
-        if len(self._near) > HELD_TIMERS:
+        if len(self._near) * _TIMER_BYTES > self._bound.size_bytes * self.SHARE:
             self._move_far()
 
     def pop(self, timer: TimerKey, default: None) -> int | None:

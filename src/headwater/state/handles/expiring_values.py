@@ -59,7 +59,7 @@ class ExpiringValueHandle(ExpiringSlot, ValueHandle):
 
     def _remove_older(self, until_ms: int, items: Sequence[Any]) -> int:
         removed = 0
-        for key in items:
+        for key in self._table.fetch(items):
             entry = self._table.entry(key)
             kept: Timed | None = entry[self._value]
             if kept is None:
@@ -84,6 +84,11 @@ class ExpiringValueHandle(ExpiringSlot, ValueHandle):
     def _rows(self, held: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, ...]]:
         for key, (value, time_ms) in held:
             yield key, value, time_ms
+
+    def _loaded(self, keys: Sequence[Any], values: Sequence[Any], times: Sequence[Any] = ()) -> Sequence[Any]:
+        for key, time_ms in zip(keys, times, strict=True):
+            self._times.add(time_ms, key)
+        return list(zip(values, times, strict=True))
 
     def _apply(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for op, key, value, time_ms in rows:

@@ -81,7 +81,9 @@ class Slot:
 
     def apply(self, changes: pa.Table) -> None:
         for chunk in chunks_of(changes):
-            self._apply(zip(*map(decode, chunk.columns), strict=True))
+            columns = [decode(column) for column in chunk.columns]
+            self._table.fetch(columns[1])
+            self._apply(zip(*columns, strict=True))
             self._settle(self._take_written(), chunk.nbytes)
 
     def _apply(self, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from headwater.data.rows import converter, exact_type
+from headwater.data.rows import converter, decode, exact_type
 from headwater.descriptors import AggregatingState, ReducingState, ValueState
 from headwater.state.handles.slot import Slot
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
-from headwater.state.table import PUT, REMOVE, KeyedLayout
+from headwater.state.table import PUT, REMOVE, KeyedLayout, chunks_of
 
 
 class ValueHandle(Slot):
@@ -49,6 +49,19 @@ class ValueHandle(Slot):
     def _changes_of(self, written: list[Entry]) -> pa.Table:
         values = [entry[self._value] for entry in written]
         return self._layout.table([REMOVE if v is None else PUT for v in values], [e[0] for e in written], values)
+
+    def apply(self, changes: pa.Table) -> None:
+        if self._keys:
+            super().apply(changes)
+            return
+        for chunk in chunks_of(changes):  # the first values: each is put once, and nothing is there to look at
+            _, keys, *columns = map(decode, chunk.columns)
+            self._table.load(self._index, keys, self._loaded(keys, *columns))
+        self._keys = len(changes)
+
+    def _loaded(self, keys: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
+        """What entries are to have for the columns of a change table."""
+        return values
 
     def _apply(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for _, key, value in rows:

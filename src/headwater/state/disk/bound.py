@@ -1,0 +1,91 @@
+"""The bound on what a worker process holds in memory of state that is on disk: one for all of its steps and subtasks."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from rocksdict import Cache, WriteBufferManager
+
+_LEAST_CACHE_BYTES = 8 << 20
+"""Below this RocksDB reads its own index again and again."""
+_LET_GO = 8
+"""What is let go at a time is this part of what may be held, so that no epoch pays for many."""
+
+
+class Holds(Protocol):
+    """What has entries in memory that can be read again."""
+
+    held_bytes: int
+    """About what its entries take."""
+
+    def let_go(self, size_bytes: int) -> int:
+        """Write and forget the oldest entries, about so much, but none that the next delta needs; tells how much it was."""
+
+
+class Bound:
+    """Shares memory out: to entries as Python values, to RocksDB, and the rest to what an epoch changes."""
+
+    ENTRIES: ClassVar[float] = 0.375
+    ROCKS: ClassVar[float] = 0.375
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self._holders: list[Holds] = []
+        self._due_bytes = 0.0
+        """Above this something must go."""
+
+    def join(self, holder: Holds) -> None:
+        """From now on this one is part of the sum."""
+        self._holders.append(holder)
+
+    def leave(self, holder: Holds) -> None:
+        """It holds nothing any more."""
+        self._holders = [one for one in self._holders if one is not holder]
+
+    def make_room(self, more_bytes: int = 0) -> None:
+        """Let those that hold most let go, if all and what is to come are more than is allowed.
+
+        Entries that the next delta needs stay. When they alone are too much, nobody looks again before there is a good deal
+        more: each look passes all of them.
+        """
+        allowed = self.size_bytes * self.ENTRIES
+        held = sum(one.held_bytes for one in self._holders) + more_bytes
+        if held <= max(allowed, self._due_bytes):
+            return
+        for holder in sorted(self._holders, key=lambda one: one.held_bytes, reverse=True):
+            if held <= allowed:
+                break
+            held -= holder.let_go(int(held - allowed + allowed / _LET_GO))
+        self._due_bytes = held + allowed / _LET_GO if held > allowed else 0.0
+
+    def told(self) -> None:
+        """What was needed for a delta is not any more."""
+        self._due_bytes = 0.0
+
+    @cached_property
+    def _cache_bytes(self) -> int:
+        return max(int(self.size_bytes * self.ROCKS), _LEAST_CACHE_BYTES)
+
+    @cached_property
+    def cache(self) -> Cache:
+        """What all databases of the process share for blocks read and, as a part of it, for rows not yet in files."""
+        from rocksdict import Cache
+
+        return Cache(self._cache_bytes)
+
+    @cached_property
+    def buffers(self) -> WriteBufferManager:
+        """What bounds the rows not yet in files."""
+        from rocksdict import WriteBufferManager
+
+        return WriteBufferManager.new_write_buffer_manager_with_cache(
+            buffer_size=self._cache_bytes // 4, allow_stall=False, cache=self.cache
+        )
+
+
+@cache
+def bound_of(size_bytes: int) -> Bound:
+    """The bound that all state of this process has that is given this size."""
+    return Bound(size_bytes)
