@@ -55,9 +55,23 @@ def called(rows: Stream) -> dict[str, Stream]:
     )
 
 
+def near(rows: Stream) -> dict[str, Stream]:
+    """Pairs in an interval of time and in windows, and rows of which a further condition leaves none."""
+    windows = "TABLE(TUMBLE(TABLE near, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
+    return queries(
+        rows,
+        "near",
+        main="""SELECT a.n AS a, b.n AS b FROM near a LEFT JOIN near b
+            ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND AND a.n < b.n""",
+        windows=f"""SELECT a.n AS a, b.n AS b FROM {windows} a LEFT JOIN {windows} b
+            ON a.k = b.k AND a.window_start = b.window_start AND a.window_end = b.window_end AND a.n < b.n""",
+    )
+
+
 PROGRAMS: dict[str, Program] = {
     "sql_computed": computed,
     "sql_grouped": grouped,
     "sql_sets": sets,
     "sql_called": called,
+    "sql_near": near,
 }

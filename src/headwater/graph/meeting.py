@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headwater.data.functions.terms import Term
 from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import GraphError
 from headwater.functions import Emitted, ProcessWindowFunction, WindowContext
@@ -22,6 +23,7 @@ def join_in_windows(
     *,
     function: Callable[[Any, Any], Any] | None = None,
     schema: SchemaLike | None = None,
+    condition: Term | None = None,
     suffix: str = SUFFIX,
 ) -> Flow:
     """Rows with a key and a window in common, as `function` makes rows of `schema` of them, or side by side."""
@@ -37,8 +39,8 @@ def join_in_windows(
             pair.step, "takes a schema together with a function only", schema, "leave it out, or add a function"
         )
     value, shown, columns = pair_schemas(pair, suffix)
-    if WindowJoinNode.can_do(pair):
-        return graph.add(WindowJoinNode.of(pair, suffix=suffix))
+    if WindowJoinNode.can_do(pair) or condition is not None:
+        return graph.add(WindowJoinNode.of(pair, condition=condition, suffix=suffix))
     side_by_side = SideBySide.of(pair.left.schema, pair.right.schema, columns)
     return _by_element(graph, pair, JoinFunction(side_by_side, pair.how), value, shown)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
+from headwater.data.functions.terms import Term
 from headwater.data.row_kinds import ROW_KIND
 from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
@@ -17,6 +18,7 @@ from headwater.graph.checks import check_both_keyed, check_has_watermarks, check
 from headwater.graph.connected import pair_edges
 from headwater.graph.edges import LEFT, Key
 from headwater.graph.flow import Flow
+from headwater.graph.nodes.conditions import condition_query
 from headwater.graph.nodes.core import Node
 
 _CHANGES = Changelog(ChangelogMode.RETRACT, keeps_times=False)
@@ -62,6 +64,8 @@ class IntervalJoinNode(JoinNode):
     late_right: OutputTag | None
     unmatched_left: OutputTag | None
     unmatched_right: OutputTag | None
+    condition: str | None = None
+    """A query of DuckDB over pairs: they are those of which it keeps something."""
 
     @classmethod
     def of(  # noqa: PLR0913  each side has its own outputs
@@ -77,6 +81,7 @@ class IntervalJoinNode(JoinNode):
         late_right: OutputTag | None = None,
         unmatched_left: OutputTag | None = None,
         unmatched_right: OutputTag | None = None,
+        condition: Term | None = None,
         suffix: str = SUFFIX,
         name: str = "interval_join",
     ) -> Self:
@@ -110,6 +115,7 @@ class IntervalJoinNode(JoinNode):
             raise GraphError.bad_argument(name, "needs side outputs of different names", given, "rename one")
         schema, shown = side_by_side(left, right, suffix, name)
         settings = {**tags, **join_settings(left, right, name=name, shown=shown)}
+        settings["condition"] = condition_query(condition)
         return cls(schema=schema, time=time, lower_ms=lower, upper_ms=upper, **settings)
 
     @property
@@ -120,6 +126,7 @@ class IntervalJoinNode(JoinNode):
         marks = self.unmatched_left is not None or self.unmatched_right is not None
         words = {**super().kept(), "between": [self.lower_ms, self.upper_ms]}
         words |= {"time": self.time} if self.time == PROCESSING else {}
+        words |= {"condition": self.condition} if marks and self.condition is not None else {}
         return {**words, "tells unmatched rows": True} if marks else words
 
 

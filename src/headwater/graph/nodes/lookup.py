@@ -9,9 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from headwater.data.expressions import Stage, computed
 from headwater.data.functions.terms import Term
-from headwater.data.functions.types import BOOLEAN
 from headwater.data.schema import Schema, SchemaLike
 from headwater.data.tables import arrow_table, is_table
 from headwater.data.types import is_key_type
@@ -20,6 +18,7 @@ from headwater.errors import GraphError, SchemaError, StateError
 from headwater.graph.changelog import APPEND, APPEND_OR_RETRACT, Modes
 from headwater.graph.edges import On, joined_columns
 from headwater.graph.flow import Flow
+from headwater.graph.nodes.conditions import condition_query
 from headwater.graph.nodes.core import Node
 from headwater.graph.nodes.joins import SUFFIX
 from headwater.lookups import LookupTable
@@ -151,7 +150,7 @@ class _Given:
             "keeps_unmatched": how == "left",
             "cache": cache,
             "ttl_ms": ttl_ms,
-            "condition": None if condition is None else _query(condition),
+            "condition": condition_query(condition),
         }
         return self._joined(found, names, suffix, keeps_unmatched=how == "left"), settings
 
@@ -229,11 +228,6 @@ class _Given:
 
     def _refused(self, rule: str, fact: object, action: str) -> GraphError:
         return GraphError.bad_argument(self._step, rule, fact, action)
-
-
-def _query(condition: Term) -> str:
-    query, _ = computed([Stage((("is_pair", Term(BOOLEAN, "true")),), condition)])
-    return query
 
 
 def _field(schema: Schema, name: str, step: str) -> pa.Field:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headwater.aggregates import Aggregate, result_fields
 from headwater.aggregates.declared import refuse_taking_back
+from headwater.data.functions.terms import Term
 from headwater.data.schema import Schema, SchemaLike, parse_type, type_ddl
 from headwater.declared import keyed_states
 from headwater.descriptors import StateDeclaration
@@ -19,6 +20,7 @@ from headwater.graph.changelog import APPEND, APPEND_ONLY, APPEND_OR_RETRACT, Ch
 from headwater.graph.checks import check_lasts_with_windows, check_states
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
+from headwater.graph.nodes.conditions import condition_query
 from headwater.graph.nodes.core import Node, declared, named
 from headwater.graph.nodes.joins import SUFFIX, JoinNode, join_settings, padded, side_by_side
 from headwater.graph.windowed import Panes, Windowed, WindowedPair
@@ -253,13 +255,15 @@ class WindowJoinNode(JoinNode):
     lateness_ms: int
     late_left: OutputTag | None
     late_right: OutputTag | None
+    condition: str | None = None
+    """A query of DuckDB over pairs: they are those of which it keeps something."""
 
     @property
     def needs_times(self) -> bool:
         return True
 
     @classmethod
-    def of(cls, pair: WindowedPair, *, suffix: str = SUFFIX) -> Self:
+    def of(cls, pair: WindowedPair, *, condition: Term | None = None, suffix: str = SUFFIX) -> Self:
         assigner = pair.assigner
         if not cls.can_do(pair) or not isinstance(assigner, SlicedAssigner):
             raise GraphError.bad_argument(
@@ -277,6 +281,7 @@ class WindowJoinNode(JoinNode):
             lateness_ms=pair.lateness_ms,
             late_left=pair.late_left,
             late_right=pair.late_right,
+            condition=condition_query(condition),
             **join_settings(pair.left, pair.right, name=pair.step, shown=columns),
         )
 

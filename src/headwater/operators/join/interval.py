@@ -17,6 +17,7 @@ from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
 from headwater.operators.join.store import RowStore
+from headwater.operators.pairs import places_of_pairs
 
 
 class _Side:
@@ -88,16 +89,23 @@ class IntervalJoinOperator(KeepsRows):
         has_met = np.zeros(len(rows), np.bool_)
         low, high = _moved(times, side.low_ms), _moved(times, side.high_ms)
         for found in other.store.find(keys, low, high):
-            has_met[found.probes] = True
-            if self._marks:
-                other.store.mark(np.unique(found.ids[~found.marked]))
             ours = rows.table.take(pa.array(found.probes))
             left, right = (ours, found.rows) if side is self._left else (found.rows, ours)
             event_times = rows.timestamps[found.probes]
             if self._is_event_time:
                 event_times = np.maximum(event_times, found.times)
-            table = pa.Table.from_arrays(self._pairs.of(left, right), schema=self._node.schema.arrow)
-            emit(None, Batch(table, event_times))
+            pairs = Batch(
+                pa.Table.from_arrays(self._pairs.of(left, right), schema=self._node.schema.arrow), event_times
+            )
+            probes, ids, marked = found.probes, found.ids, found.marked
+            if self._node.condition is not None:
+                kept = places_of_pairs(self._node.condition, pairs.table, self._step)
+                pairs, probes, ids, marked = pairs.take(kept), probes[kept], ids[kept], marked[kept]
+            has_met[probes] = True
+            if self._marks:
+                other.store.mark(np.unique(ids[~marked]))
+            if len(pairs):
+                emit(None, pairs)
         return has_met
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:

@@ -21,12 +21,12 @@ def matches(how: str, left: Codes, right: Codes, groups: int) -> Iterator[tuple[
     if how in ("semi", "anti"):
         has_met = np.bincount(right, minlength=groups)[left] > 0
         lefts = np.flatnonzero(has_met == (how == "semi"))
-        yield from _alone(lefts, is_left=True)
+        yield from alone(lefts, is_left=True)
         return
     yield from pairs(left, right, groups, shows_alone=how in ("left", "full"))
     if how in ("right", "full"):
         has_met = np.bincount(left, minlength=groups)[right] > 0
-        yield from _alone(np.flatnonzero(~has_met), is_left=False)
+        yield from alone(np.flatnonzero(~has_met), is_left=False)
 
 
 def pairs(left: Codes, right: Codes, groups: int, *, shows_alone: bool = False) -> Iterator[tuple[Codes, Codes]]:
@@ -48,7 +48,8 @@ def pairs(left: Codes, right: Codes, groups: int, *, shows_alone: bool = False) 
             yield lefts + first, order[places]
 
 
-def _alone(places: Codes, *, is_left: bool) -> Iterator[tuple[Codes, Codes]]:
+def alone(places: Codes, *, is_left: bool) -> Iterator[tuple[Codes, Codes]]:
+    """Rows of one side with none of the other."""
     if len(places):
         none = np.full(len(places), NONE)
         yield (places, none) if is_left else (none, places)

@@ -7,11 +7,13 @@ one, and that rows come in the order of slices.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.data.batch import Batch
@@ -21,13 +23,15 @@ from headwater.operators.contract import Emit, StatefulOperator, StepTime, TwoIn
 from headwater.operators.grouping import Codes, Columns, among, group, stacked
 from headwater.operators.join.columns import PairColumns, taken
 from headwater.operators.join.keys import can_meet, key_columns, key_names, keyed_rows, stored_schema, with_key_column
-from headwater.operators.join.matching import NONE, matches
+from headwater.operators.join.matching import NONE, alone, matches
+from headwater.operators.pairs import places_of_pairs
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
 from headwater.state.table import StateTable
 from headwater.windows.assigners import SlicedAssigner, Window
 
+Flags = npt.NDArray[np.bool_]
 _MATCHED_ROWS = 1 << 18
 """About so many rows are matched at a time, of small windows together; bounds memory when many fire."""
 
@@ -47,7 +51,7 @@ class WindowJoinOperator(StatefulOperator):
     needs_order = False
 
     def __init__(self, node: WindowJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
-        self._node, self._assigner = node, node.assigner
+        self._node, self._step, self._assigner = node, step, node.assigner
         self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
         left_rows = WindowInput(node.left_schema, node.key, node.lateness_ms, node.late_left)
         right_rows = WindowInput(node.right_schema, node.right_key, node.lateness_ms, node.late_right)
@@ -126,11 +130,28 @@ class WindowJoinOperator(StatefulOperator):
             side.set_apart(codes[number], rows, len(groups) + number)
         edges = np.array([firing.window for firing in firings], np.int64)
         left, right = left.select(self._node.left_schema.names), right.select(self._of_right)
-        for lefts, rights in matches(self._node.how, *codes, len(groups) + 2):
+        parts = matches(self._node.how if self._node.condition is None else "inner", *codes, len(groups) + 2)
+        has_met = np.zeros(len(left), np.bool_), np.zeros(len(right), np.bool_)
+        for lefts, rights in parts if self._node.condition is None else itertools.chain(parts, self._alone(has_met)):
             windows = edges[of_left[lefts] if lefts[0] != NONE else of_right[rights]]
             moments = [pa.array(edge * 1000).view(pa.timestamp("us", "UTC")) for edge in windows.T]
             columns = [*self._columns.of(taken(left, lefts), taken(right, rights)), *moments]
-            emit(None, Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), windows[:, 1] - 1))
+            shown = Batch(pa.Table.from_arrays(columns, schema=self._node.schema.arrow), windows[:, 1] - 1)
+            if self._node.condition is not None and lefts[0] != NONE and rights[0] != NONE:
+                kept = places_of_pairs(self._node.condition, shown.table, self._step)
+                has_met[0][lefts[kept]], has_met[1][rights[kept]] = True, True
+                shown = shown.take(kept)
+            if len(shown):
+                emit(None, shown)
+
+    def _alone(self, has_met: tuple[Flags, Flags]) -> Iterator[tuple[Codes, Codes]]:
+        """The rows of which no pair is left, when all pairs are known."""
+        for is_shown, met, is_left in (
+            (self._shows_left_alone, has_met[0], True),
+            (self._shows_right_alone, has_met[1], False),
+        ):
+            if is_shown:
+                yield from alone(np.flatnonzero(~met), is_left=is_left)
 
     # -- state ------------------------------------------------------------------------------------------------------
 

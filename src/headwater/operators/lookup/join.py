@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from headwater.data import expressions
 from headwater.data.batch import Batch
 from headwater.data.rows import Row, decode, encode_rows, make_rows, row_class
 from headwater.errors import RowError
@@ -18,10 +17,9 @@ from headwater.operators.grouping import group
 from headwater.operators.keys import is_whole
 from headwater.operators.lookup.cache import LookupCache, Rows
 from headwater.operators.lookup.key_index import Found, KeyIndex, key_parts, ranges
+from headwater.operators.pairs import places_of_pairs
 from headwater.operators.stateless.functions import Outputs
 from headwater.operators.user_code import user_code_failed
-
-_KEPT = pa.schema([("is_pair", pa.bool_())])
 
 
 class LookupJoinOperator:
@@ -60,10 +58,7 @@ class LookupJoinOperator:
         left = np.repeat(np.arange(len(batch)), found.counts)
         columns = [*batch.table.take(pa.array(left)).columns, *found.rows.take(pa.array(found.places)).columns]
         pairs = pa.Table.from_arrays(columns, names=self._node.schema.names)
-        try:
-            _, kept = expressions.run(condition, pairs, _KEPT, self._now_ms)
-        except BaseException as error:
-            raise user_code_failed(error, self._step) from None
+        kept = places_of_pairs(condition, pairs, self._step, self._now_ms)
         return Found(np.bincount(left[kept], minlength=len(batch)), found.places[kept], found.rows)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import Type, compared_type, quoted
-from headwater.sql.bind import intervals, lookups, sources
+from headwater.sql.bind import intervals, lookups, sources, using
 from headwater.sql.bind.calls import calls_of
 from headwater.sql.bind.scalars import (
     all_of,
@@ -22,7 +22,7 @@ from headwater.sql.bind.scalars import (
     uses_clock,
     when,
 )
-from headwater.sql.bind.scopes import Scope, Visible
+from headwater.sql.bind.scopes import Scope
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import (
     EVENT,
@@ -54,8 +54,9 @@ class SingleSubtaskWarning(UserWarning):
 def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Expr]) -> Scope:
     """Two tables of FROM as one. An inner join takes what it can of the conditions in WHERE."""
     kind, side = str(tree.args.get("kind") or "").upper(), str(tree.args.get("side") or "").upper()
-    if tree.args.get("method"):
-        raise SqlError.not_supported(binder.place(tree), f"a {tree.args['method']} join", "write the condition with ON")
+    method = str(tree.args.get("method") or "").upper()
+    if method not in ("", "NATURAL"):
+        raise SqlError.not_supported(binder.place(tree), f"a {method} join", "write the condition with ON")
     how = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}[side]
     if kind in ("SEMI", "ANTI"):
         raise SqlError.not_supported(
@@ -67,13 +68,14 @@ def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Exp
     on = tree.args.get("on")
     if on is not None and (query := on.find(exp.Query)) is not None:
         raise SqlError.not_supported(binder.place(query), "a subquery in ON", "write the condition in WHERE")
-    if tree.args.get("using"):
-        on = all_of([_using(binder, left, right, name) for name in tree.args["using"]])
-        both = _using_once(both, right, [name.name for name in tree.args["using"]])
-        conditions = conjuncts(on)
+    shared: list[exp.Expr] = list(tree.args.get("using") or ()) or (using.shared_names(left, right) if method else [])
+    if shared:
+        conditions = [using.equality(binder, left, right, both, name) for name in shared]
     else:
         conditions = [both.resolved(one) for one in conjuncts(on)]
-    if how == "inner" and version is None:
+    if shared and version is not None:
+        raise SqlError.not_supported(binder.place(tree), "USING or NATURAL with FOR SYSTEM_TIME AS OF", "write ON")
+    if how == "inner" and version is None and not shared:
         taken = [one for one in where if _is_about(one, both)]
         where[:] = [one for one in where if one not in taken]
         conditions += [both.resolved(one) for one in taken]
@@ -82,7 +84,8 @@ def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Exp
     condition = Condition.of(binder, left.relation, right.relation, both.relation, conditions)
     if version is not None:
         return both.over(_temporal(binder, (left, right), version, condition, tree))
-    return both.over(regular(binder, condition, how, tree))
+    made = both.over(regular(binder, condition, how, tree))
+    return using.merged(binder, made, left, [name.name for name in shared], how) if shared else made
 
 
 def _is_about(tree: exp.Expr, scope: Scope) -> bool:
@@ -316,6 +319,12 @@ def _temporal(
         raise SqlError.no_time(
             binder.place(tree.this), tree.this.alias_or_name, "the versioned table has no event time"
         )
+    if how == "left" and condition.rest:
+        raise SqlError.not_supported(
+            binder.place(condition.rest[0]),
+            "a left temporal join with a condition besides equalities of columns",
+            "compute the column as CASE WHEN … THEN … END behind the join",
+        )
     return _finished(binder, condition, how, TemporalJoin, time=name)
 
 
@@ -336,29 +345,3 @@ def _beside(left: Scope, right: Scope) -> Scope:
     renamed = dict(zip(right.relation.names, names, strict=True))
     visible = (*left.visible, *(replace(v, column=renamed[v.column]) for v in right.visible))
     return Scope(RegularJoin(left.relation, right.relation, "inner", (), tuple(names)), visible, left.text)
-
-
-def _using(binder: QueryBinder, left: Scope, right: Scope, name: exp.Expr) -> exp.Expr:
-    both = _beside(left, right)
-    own = left.resolved(exp.Column(this=name.copy()))
-    other = next((v for v in right.visible if v.name == name.name), None)
-    if other is None:
-        raise SqlError.no_column(binder.place(name), name.name, [v.name for v in right.visible])
-    assert isinstance(both.relation, Join)
-    return exp.EQ(this=own, expression=column_tree(both.relation.shown_right[other.column]))
-
-
-def _using_once(both: Scope, right: Scope, names: list[str]) -> Scope:
-    """Columns of USING are shown once."""
-    tables = {v.table for v in right.visible}
-    visible = tuple(
-        Visible(
-            v.table,
-            v.name,
-            v.column,
-            is_shown=not (v.table in tables and v.name in names and v not in both.visible[: -len(right.visible)]),
-        )
-        for v in both.visible
-    )
-    hidden = [v for v in visible if v.is_shown or v.name not in names]
-    return replace(both, visible=tuple(hidden))

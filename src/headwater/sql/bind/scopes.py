@@ -24,6 +24,8 @@ class Visible:
     """What the relation calls it."""
     is_shown: bool = True
     """Whether `*` stands for it too."""
+    is_plain: bool = True
+    """Whether its own name alone stands for it."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Scope:
             of_table = [v for v in self.visible if v.table == parts[0].name and v.name == parts[1].name]
             if of_table:
                 return of_table[0], parts[2:]
-        alike = [v for v in self.visible if v.name == parts[0].name]
+        alike = [v for v in self.visible if v.name == parts[0].name and v.is_plain]
         if len({v.column for v in alike}) > 1:
             raise SqlError.ambiguous(self.place(tree), parts[0].name, [str(v.table) for v in alike])
         return (alike[0] if alike else None), parts[1:]
@@ -115,7 +117,7 @@ class Scope:
     def starred(self, star: exp.Expr) -> list[Visible]:
         """The columns that `*` or `t.*` stands for."""
         table = star.args.get("table") if isinstance(star, exp.Column) else None
-        found = [v for v in self.visible if v.is_shown and (table is None or v.table == table.name)]
+        found = [v for v in self.visible if (v.is_shown if table is None else v.table == table.name)]
         if table is not None and not found:
             raise SqlError.no_table(self.place(table), table.name, sorted({v.table for v in self.visible if v.table}))
         return found

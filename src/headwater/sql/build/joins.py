@@ -69,14 +69,12 @@ def _type(flow: Flow, name: str) -> Type:
 
 def _shown(builder: Builder, relation: Join, flow: Flow) -> Flow:
     """What a join shows, for which the rest of its condition is true."""
-    condition = None if relation.rest is None else relation.rest.term
-    if condition is not None and relation.how not in ("inner", "semi"):
-        raise SqlError.not_supported(
-            None,
-            f"a {relation.how} {relation.label} with a condition besides equalities of columns",
-            "put a condition on one side into a subquery of that side",
-        )
+    condition = None if relation.rest is None or _is_outer(relation) else relation.rest.term
     return builder.compute(flow, as_they_are(relation), condition=condition, kind="columns")
+
+
+def _is_outer(relation: Join) -> bool:
+    return relation.how in ("left", "right", "full")
 
 
 @builds(RegularJoin)
@@ -111,7 +109,13 @@ def _interval(builder: Builder, relation: IntervalJoin) -> Flow:
     }
     tags: dict[str, Any] = {name: OutputTag(name, side.schema) for name, (side, _) in outer.items()}
     node = IntervalJoinNode.of(
-        left_keyed, right_keyed, between=(between[0], between[1]), time=relation.domain, suffix="_of_right", **tags
+        left_keyed,
+        right_keyed,
+        between=(between[0], between[1]),
+        time=relation.domain,
+        condition=relation.rest.term if relation.rest is not None and _is_outer(relation) else None,
+        suffix="_of_right",
+        **tags,
     )
     flow = builder.add(node, "interval_join")
     shown = _shown(builder, relation, flow)
@@ -162,10 +166,18 @@ def _in_windows(builder: Builder, relation: WindowJoin) -> Flow:
         assigner=tumbling(MOMENT),
         how=relation.how,
     )
-    flow = builder.named(lambda: join_in_windows(builder.graph, pair, suffix="_of_right"), "window_join")
     condition = None if relation.rest is None else relation.rest.term
-    if condition is not None and relation.how != "inner":
-        return _shown(builder, relation, flow)
+    inside = condition if _is_outer(relation) else None
+    if inside is not None and relation.rest is not None and relation.rest.columns & {*renamed, *names}:
+        raise SqlError.not_supported(
+            None,
+            f"a {relation.how} window join with a further condition on columns called window_start or window_end",
+            "rename them in a subquery",
+        )
+    condition = condition if inside is None else None
+    flow = builder.named(
+        lambda: join_in_windows(builder.graph, pair, condition=inside, suffix="_of_right"), "window_join"
+    )
     columns = {}
     for field in relation.fields:
         name = renamed.get(field.name) if field.name in relation.left.names else names.get(field.name)

@@ -45,3 +45,6 @@ SELECT window_start, COUNT(*) AS c FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(
 SELECT k, window_start, c, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY c DESC) AS n FROM (SELECT k, window_start, window_end, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND)) GROUP BY k, window_start, window_end);
 SELECT STDDEV_POP(x) AS s, window_end FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND)) GROUP BY window_start, window_end;
 SELECT DISTINCT window_start FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND));
+SELECT id, window_start, window_end FROM TABLE(SESSION(TABLE events PARTITION BY k, DESCRIPTOR(ts), INTERVAL '4' SECOND));
+SELECT id, window_start, window_end FROM TABLE(SESSION(TABLE orders, DESCRIPTOR(ts), INTERVAL '4' SECOND));
+SELECT id, k, window_end FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY id DESC) AS n FROM TABLE(SESSION(TABLE orders PARTITION BY k, DESCRIPTOR(ts), INTERVAL '4' SECOND))) WHERE n <= 2;
