@@ -120,9 +120,9 @@ def test_senders_that_come_too_fast_are_told_to_come_again(log: Path) -> None:
 def test_the_program_prints_a_command_that_works_and_ends_when_told(number: signal.Signals, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "headwater.push", str(tmp_path / "log"), "--port", str(port)]
+    command = [sys.executable, "-m", "headwater.cli", "push", str(tmp_path / "log"), "--port", str(port)]
     program = subprocess.Popen(
-        [*command, "--create", "orders", SCHEMA], stdout=subprocess.PIPE, text=True, env={**os.environ}
+        [*command, "--create", f"orders={SCHEMA}"], stdout=subprocess.PIPE, text=True, env={**os.environ}
     )
     try:
         assert program.stdout is not None

@@ -339,9 +339,9 @@ def test_a_damaged_topic_is_told_and_the_others_are_served(tmp_path: Path) -> No
 
 LIMITED = """
 import resource, sys
-from headwater.push.__main__ import main
+from headwater.cli.app import app
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-sys.exit(main(sys.argv[2:]))
+app(["push", *sys.argv[2:]])
 """
 
 
@@ -382,12 +382,12 @@ def test_a_full_disk_answers_which_rows_are_in_the_log(tmp_path: Path) -> None:
 def test_a_token_file_with_nothing_in_it_is_not_a_token(tmp_path: Path) -> None:
     (tmp_path / ".push-token").write_text(" \n")
     done = subprocess.run(
-        [sys.executable, "-m", "headwater.push", str(tmp_path), "--port", "0"],
+        [sys.executable, "-m", "headwater.cli", "push", str(tmp_path), "--port", "0"],
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
         env={**os.environ, "HEADWATER_PUSH_TOKEN": "\n"},
         check=False,
     )
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (1, "")
     assert "has no token in it; remove it" in done.stderr

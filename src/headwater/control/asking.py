@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pyarrow as pa
 
 from headwater.durations import Duration, duration_ms
 from headwater.errors import JobError
 from headwater.job.lock import Owner
 from headwater.job.reading import JobReader
-from headwater.job.requests import Action, JobAnswer, JobRequest
+from headwater.job.requests import Action, JobAnswer, JobRequest, StateRequest
+from headwater.job.state_view import StateView
 
 _POLL_S = 0.05
 _GRACE_S = 5.0
@@ -45,8 +50,33 @@ def request_savepoint(
     return taken
 
 
+def request_state(
+    job_dir: str | os.PathLike[str],
+    step: str,
+    name: str,
+    *,
+    epoch: int | None = None,
+    timeout: Duration | None = None,
+) -> StateView:
+    """A state of a running job, as `job.state` gives it: at its newest committed epoch, or at one that is retained.
+
+    Without a `timeout` it waits as long as the job lives.
+    """
+    with _asked(Path(job_dir), JobRequest(Action.STATE, state=StateRequest(step, name, epoch)), timeout) as found:
+        answer, table = found
+        assert answer.epoch is not None
+        with pa.OSFile(str(table), "rb") as file:
+            return StateView(step, name, answer.epoch, pa.ipc.open_file(file).read_all())
+
+
 def _ask(job_dir: Path, request: JobRequest, timeout: Duration | None) -> Path | None:
-    """Put a request down, wait for the answer, and take that away."""
+    with _asked(job_dir, request, timeout) as (answer, _):
+        return None if answer.savepoint is None else Path(answer.savepoint)
+
+
+@contextmanager
+def _asked(job_dir: Path, request: JobRequest, timeout: Duration | None) -> Iterator[tuple[JobAnswer, Path]]:
+    """Put a request down and wait for the answer, which is taken away at the end, as the table that may be beside it."""
     job = JobReader(job_dir)
     name, owner, control = job.identity.name, job.owner(), job.layout.control
     if owner is None:
@@ -56,12 +86,12 @@ def _ask(job_dir: Path, request: JobRequest, timeout: Duration | None) -> Path |
     request.write(control.request(asked))
     try:
         answer = _answer(job, asked, owner, request, timeout)
+        if answer.error is not None:
+            raise JobError.request_failed(str(job.path), request.action.value, answer.error)
+        yield answer, control.table(asked)
     finally:
-        control.request(asked).unlink(missing_ok=True)
-        control.answer(asked).unlink(missing_ok=True)
-    if answer.error is not None:
-        raise JobError.request_failed(str(job.path), request.action.value, answer.error)
-    return None if answer.savepoint is None else Path(answer.savepoint)
+        for file in (control.request(asked), control.answer(asked), control.table(asked)):
+            file.unlink(missing_ok=True)
 
 
 def _answer(

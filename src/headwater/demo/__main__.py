@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from headwater.demo.check import compare_clicks, compare_sales
@@ -25,9 +26,9 @@ class DemoFailed(Exception):
     """The job did not do what the demo is there to show."""
 
 
-def main() -> int:
+def main(given: Sequence[str] | None = None) -> int:
     """Run the demo; 0 when every total is exact."""
-    args = _arguments()
+    args = _arguments(given)
     for terminated in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(terminated, lambda number, _: sys.exit(128 + number))
     folder = args.folder or Path(tempfile.mkdtemp(prefix="headwater-demo-"))
@@ -117,13 +118,13 @@ def _prove(screen: Screen, folder: Path, truth: Truth, kills: int) -> None:
     screen.say(f"exact after {kills} kills: {events:,} events in, {rows:,} rows out, none lost, none doubled")
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     options = argparse.ArgumentParser(prog="python -m headwater.demo", description=__doc__)
     options.add_argument("--events", type=int, default=120_000, metavar="N", help="how many; default 120000")
     options.add_argument("--kills", type=int, default=2, metavar="N", help="how often to kill the job; default 2")
     options.add_argument("--folder", type=Path, help="an empty or new folder to work in; it is kept")
     options.add_argument("--keep", action="store_true", help="keep the temporary folder")
-    args = options.parse_args()
+    args = options.parse_args(given)
     if args.events < 1_000:
         options.error("--events must be at least 1000")
     if not 0 <= args.kills <= 20:

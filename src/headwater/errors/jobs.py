@@ -20,6 +20,37 @@ class JobError(HeadwaterError):
         )
 
     @classmethod
+    def started_while_loaded(cls, file: str) -> JobError:
+        return cls(
+            f"{file} must not run its job while it is loaded, as the command line does that; it calls run, start, collect or "
+            f"show; put the call under  if __name__ == '__main__':"
+        )
+
+    @classmethod
+    def no_program(cls, file: str, fact: str) -> JobError:
+        return cls(
+            f"{file} must have a function build(env), or make one hw.Environment, at its top level; {fact}; "
+            f"see  headwater new --help  for one that does"
+        )
+
+    @classmethod
+    def not_loaded(cls, file: str, trace: str) -> JobError:
+        return cls(f"{file} could not be loaded; mend it and run it again\n{trace}")
+
+    @classmethod
+    def bad_query(cls, text: str, problem: str) -> JobError:
+        return cls(
+            f"the query {text!r} over the table state failed: {problem}; its columns are those that are shown without it"
+        )
+
+    @classmethod
+    def no_log(cls, folder: str) -> JobError:
+        return cls(
+            f"the job in {folder} has no log: it is written for jobs that  headwater run  starts; "
+            f"another program writes what it logs where its logging says"
+        )
+
+    @classmethod
     def not_running(cls, job: str, folder: str) -> JobError:
         return cls(f"job {job!r} in {folder} can be asked while it runs, and no process runs it; start it first")
 

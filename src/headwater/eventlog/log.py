@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,15 @@ class EventLog:
         return sorted(
             entry.parent.name for entry in self.path.glob(f"*/{FILE_NAME}") if _NAME.fullmatch(entry.parent.name)
         )
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic with all its rows. Who reads or writes it then fails."""
+        folder = self.topic(name).path
+        gone = folder.with_name(f".deleted-{uuid.uuid4().hex}")
+        with locked(self.path / _LOCK_NAME):
+            folder.rename(gone)  # at once, for everybody
+            sync_folder(self.path)
+        shutil.rmtree(gone)
 
     def _made(self, folder: Path, settings: TopicDescriptor) -> bool:
         """Make a topic, unless somebody else has just done it."""

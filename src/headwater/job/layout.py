@@ -81,6 +81,10 @@ class ControlLayout:
         """The answer to a request, by its id."""
         return self.answers / f"{asked}.json"
 
+    def table(self, asked: str) -> Path:
+        """The entries of a state that was asked for, by the id of the request."""
+        return self.answers / f"{asked}.arrow"
+
     def waiting(self) -> list[str]:
         """The ids of the requests, oldest first: they begin with the time."""
         return sorted(path.stem for path in self.requests.glob("[0-9]*.json"))
@@ -116,6 +120,11 @@ class JobLayout:
     def status(self) -> Path:
         """Where the job stands, written by its driver whenever that changes."""
         return self.path / "status.json"
+
+    @property
+    def log(self) -> Path:
+        """What the job logs, where a command line runs it; older parts lie beside it."""
+        return self.path / "job.log"
 
     @property
     def rewind(self) -> Path:

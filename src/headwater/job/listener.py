@@ -11,9 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
 from headwater.errors import HeadwaterError, JobError
 from headwater.job.layout import JobLayout
-from headwater.job.requests import Action, JobAnswer, JobRequest
+from headwater.job.requests import Action, JobAnswer, JobRequest, StateRequest
+from headwater.job.state_view import StateView
 from headwater.job.status import JobStatus
 
 _POLL_S = 0.2
@@ -33,6 +36,9 @@ class Listening(Protocol):
 
     def savepoint(self, path: Path) -> Path:
         """Take a savepoint."""
+
+    def state(self, uid: str, name: str, *, epoch: int | None) -> StateView:
+        """A state of a step."""
 
 
 class Listener:
@@ -98,6 +104,9 @@ class Listener:
                 self._job.begin_stop(folder, drain=request.drain)
                 self._stops.append(asked)
                 return
+            if request.state is not None:
+                self._answer(asked, self._looked_at(asked, request.state))
+                return
             if folder is None:
                 raise JobError.corrupt(str(file), "it does not say where the savepoint is to be")
             self._answer(asked, JobAnswer(str(self._job.savepoint(folder))))
@@ -106,6 +115,14 @@ class Listener:
             self._answer(asked, JobAnswer(error=str(error) if isinstance(error, HeadwaterError) else repr(error)))
         finally:
             self._busy = None
+
+    def _looked_at(self, asked: str, wanted: StateRequest) -> JobAnswer:
+        """Put a state down beside the answer: as a file, as it may be large."""
+        view = self._job.state(wanted.step, wanted.name, epoch=wanted.epoch)
+        table = view.table()
+        with pa.OSFile(str(self._control.table(asked)), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table)
+        return JobAnswer(epoch=view.epoch)
 
     def _answer(self, asked: str, answer: JobAnswer) -> None:
         with suppress(OSError):  # on a full disk who asked is told nothing, and the job goes on

@@ -20,6 +20,16 @@ class Action(StrEnum):
 
     STOP = "stop"
     SAVEPOINT = "savepoint"
+    STATE = "state"
+
+
+@dataclass(frozen=True)
+class StateRequest(Versioned):
+    """Which state is asked for, of which epoch: without one, of the newest."""
+
+    step: str
+    name: str
+    epoch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -31,10 +41,19 @@ class JobRequest(Versioned):
     """The folder of the savepoint to take; a stop may be without."""
     drain: bool = False
     """Whether the input ends where it is before the job stops."""
+    state: StateRequest | None = None
+    """The state to look at."""
+
+    def _content(self) -> dict[str, Any]:
+        content = super()._content()
+        del content["state"]  # a job that knows of no such request reads all others
+        return content if self.state is None else {**content, "state": self.state.to_json()}
 
     @classmethod
     def _of(cls, content: dict[str, Any], where: str) -> Self:
-        return super()._of({**content, "action": Action(content["action"])}, where)
+        state = content.get("state")
+        state = None if state is None else StateRequest.from_json(state, where)
+        return super()._of({**content, "action": Action(content["action"]), "state": state}, where)
 
 
 @dataclass(frozen=True)
@@ -45,6 +64,11 @@ class JobAnswer(Versioned):
     """The folder of the savepoint that was taken."""
     error: str | None = None
     """Why it could not be done; None when it was."""
+    epoch: int | None = None
+    """The epoch of the state that was asked for; its entries are in a file beside the answer."""
+
+    def _content(self) -> dict[str, Any]:
+        return {name: value for name, value in super()._content().items() if name != "epoch" or value is not None}
 
 
 def forget_requests(control: ControlLayout) -> None:

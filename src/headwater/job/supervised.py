@@ -32,6 +32,7 @@ from headwater.words import EngineName
 
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoints
+    from headwater.job.state_view import StateView
 
 _FIRST_EPOCH_S = 60
 """How long a savepoint waits for a job that has just been started."""
@@ -143,6 +144,10 @@ class SupervisedJob(ABC):
         """Change what the status says."""
         with self._lock:
             self._status = replace(self._status, **facts)
+
+    @abstractmethod
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
+        """A state of a step at an epoch."""
 
     @abstractmethod
     def checkpoints(self) -> Checkpoints:

@@ -1,4 +1,4 @@
-"""Rows over HTTP into the event log, so that anything that speaks HTTP can feed a job: `python -m headwater.push`."""
+"""Rows over HTTP into the event log, so that anything that speaks HTTP can feed a job: `headwater push`."""
 
 from headwater.push.server import PushServer, serve
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pyspark import cloudpickle
 
 from headwater.durable import write_atomically
 from headwater.errors import HeadwaterError, JobError
+from headwater.job import program
 from headwater.job.folder import JobFolder
 from headwater.operators.user_code import not_copied
 from headwater.plan.plan import JobPlan
@@ -192,5 +194,7 @@ def pickled_plan(plan: JobPlan) -> bytes:
 
 
 def _dumps(value: object) -> bytes:
+    if program.MODULE in sys.modules:
+        cloudpickle.register_pickle_by_value(sys.modules[program.MODULE])  # type: ignore[no-untyped-call]
     pickled: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
     return pickled

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any
 
 from headwater.connectors.contract import Source
 from headwater.connectors.dataframes import DataFrameSource
-from headwater.connectors.memory import MemorySink, RowsSource
+from headwater.connectors.memory import RowsSource
 from headwater.data.schema import SchemaLike
 from headwater.durations import Duration, duration_ms
 from headwater.epoch.offsets import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.errors import GraphError, JobError
 from headwater.graph.describe import describe
-from headwater.graph.flow import Flow
 from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
-from headwater.graph.nodes import SinkNode, SourceNode
+from headwater.graph.nodes import SourceNode
 from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.engine import Engine, Job, Settings
 from headwater.job.progress.follow import shown
@@ -38,12 +36,13 @@ from headwater.state.keys import DEFAULT_KEY_GROUPS
 from headwater.streams.dead_letters import check_dead_letters
 from headwater.streams.event_time import warn_of_event_time
 from headwater.streams.given_rows import rows_of
-from headwater.streams.growth import StateGrowthWarning, warn_of_growth
+from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import after_failure, warn_of_guarantees
 from headwater.streams.logs import check_log_level, show_log
+from headwater.streams.overrides import check_may_start, overrides
+from headwater.streams.previews import Previews
 from headwater.streams.runs import check_available_now, check_gives_results
 from headwater.streams.settings import check_engine, check_explained, check_modes, check_name, check_sizes, unaligned_ms
-from headwater.streams.showing import first_rows, table_text
 from headwater.streams.sql_door import SqlDoor
 from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_state
@@ -51,12 +50,8 @@ from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
 from headwater.words import Checkpointing, EngineName, Explained, LogLevel, StateBackendName
 
-Seen = TypeVar("Seen")
-_ENGINES: tuple[str, ...] = get_args(EngineName)
-_MODES: tuple[str, ...] = get_args(Checkpointing)
 
-
-class Environment(SqlDoor):
+class Environment(SqlDoor, Previews):
     """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
 
     def __init__(  # noqa: PLR0913  the settings of a job, by name
@@ -97,6 +92,9 @@ class Environment(SqlDoor):
         otherwise. An application that sets up `logging` itself decides what is shown; the level is then that of the
         logger `headwater`, if it is given.
         """
+        over = overrides()
+        parallelism, engine = over.parallelism or parallelism, over.engine or engine
+        job_dir = over.job_dir or job_dir
         check_log_level(log_level)
         check_name(name)
         check_engine(engine)
@@ -106,12 +104,12 @@ class Environment(SqlDoor):
         self.name = name
         self.graph = Graph(name)
         super().__init__()
-        self._job_dir = None if job_dir is None else Path(job_dir)
+        self.job_dir: Path | None = None if job_dir is None else Path(job_dir)
         self._parallelism, self._key_groups = parallelism, key_groups
         self._interval_ms = duration_ms(checkpoint_interval, what="checkpoint_interval")
         self._unaligned_ms = unaligned_ms(self._interval_ms, unaligned=unaligned)
         self._engine_name, self._spark = engine, spark
-        self._spark_config = dict(spark_config or {})
+        self._spark_config = {**(spark_config or {}), **over.spark_config}
         self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
         self._state_backend, self._log_level = state_backend, log_level
         self._restart = none() if restart is None else restart
@@ -180,7 +178,7 @@ class Environment(SqlDoor):
     def guarantees(self) -> list[PathGuarantee]:
         """For each source and each sink that its rows reach: how often they take effect there, and why."""
         self.graph.validate()
-        outlives_process = self._outlives_process(self._job_dir)
+        outlives_process = self._outlives_process(self.job_dir)
         return guarantees(self.graph, outlives_process=outlives_process, publishes_early=self._publishes_early)
 
     def explain_guarantees(self) -> str:
@@ -196,7 +194,7 @@ class Environment(SqlDoor):
           source rows (1 rows in memory): its rows can be read again
           sink print (console): an epoch that is being published when the job fails is published again
         """
-        after = after_failure(outlives_process=self._outlives_process(self._job_dir), restarts=self._restart != none())
+        after = after_failure(outlives_process=self._outlives_process(self.job_dir), restarts=self._restart != none())
         return explain_guarantees(self.name, after, self.guarantees())
 
     def _outlives_process(self, job_dir: Path | None) -> bool:
@@ -235,7 +233,7 @@ class Environment(SqlDoor):
         origin = self._origin(savepoint, renamed, allow_dropped_state=allow_dropped_state)
         return self._start(
             self.graph,
-            self._job_dir,
+            self.job_dir,
             bounded=bounded,
             available_now=available_now,
             origin=origin,
@@ -268,7 +266,7 @@ class Environment(SqlDoor):
         such lines now and then wherever stderr leads.
         """
         sources = {self.graph.uid(node): node for node in self.graph if isinstance(node, SourceNode)}
-        with Foreground(self.name, goes_on=self._outlives_process(self._job_dir)) as foreground:
+        with Foreground(self.name, goes_on=self._outlives_process(self.job_dir)) as foreground:
             job = self.start(
                 from_=from_,
                 allow_dropped_state=allow_dropped_state,
@@ -322,6 +320,7 @@ class Environment(SqlDoor):
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
     ) -> Job:
+        check_may_start()
         show_log(self._log_level)
         graph = graph.with_own_sources()
         plan = self._plan(graph)
@@ -366,34 +365,3 @@ class Environment(SqlDoor):
         from headwater.spark.engine import SparkEngine
 
         return SparkEngine()
-
-    def _collect(self, flow: Flow, graph: Graph | None = None, sink: MemorySink | None = None) -> list[Any]:
-        """Run the part of a graph above a stream into memory; the job's graph stays as it was."""
-        sink = sink or MemorySink()
-        self._into(SinkNode.of(flow, sink=sink, name="collect"), lambda job: job.wait(), bounded=True, graph=graph)
-        return sink.rows
-
-    def _show(self, flow: Flow, n: int, timeout: Duration, *, bounded: bool | None) -> str:
-        """Run it until there are some rows, and no longer than a while; gives them as text."""
-        timeout_ms = duration_ms(timeout, what="the timeout of show")
-        if type(n) is not int or n < 1:
-            raise GraphError.bad_argument("show", "shows 1 row or more", n, "write show(20)")
-        sink = MemorySink()
-        node = SinkNode.of(flow, sink=sink, name="show")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StateGrowthWarning)  # it does not run for long
-            note = self._into(node, lambda job: first_rows(job, sink, n, timeout_ms), bounded=bounded)
-        return table_text(node.schema.names, sink.rows[:n], note)
-
-    def _into(
-        self, sink: SinkNode, watch: Callable[[Job], Seen], *, bounded: bool | None, graph: Graph | None = None
-    ) -> Seen:
-        """Run the part of a graph above a sink, which is not in it."""
-        whole = (graph or self.graph).copy()
-        ends = whole.add(sink)
-        job = self._start(whole.upstream_of(ends.origin), None, bounded=bounded)
-        try:
-            return watch(job)
-        except KeyboardInterrupt:
-            job.stop()
-            raise

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import headwater as hw
@@ -25,6 +26,7 @@ from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner
 from headwater.job.requests import Action, JobAnswer, JobRequest
 from headwater.job.splits import SplitStatus
+from headwater.job.state_view import StateView
 from headwater.job.supervised import SupervisedJob
 from headwater.plan.plan import plan_job
 from headwater.savepoints.errors import SavepointError
@@ -74,6 +76,11 @@ class Waiting(SupervisedJob):
         if self.fails is not None:
             raise self.fails
         return "stopped"
+
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
+        if uid != "step":
+            raise SavepointError.no_state("job 'waiting'", uid, name, ["step/total"])
+        return StateView(uid, name, 7 if epoch is None else epoch, pa.table({"key": ["ann"], "value": [4]}))
 
     def checkpoints(self) -> Checkpoints:
         raise NotImplementedError
@@ -145,6 +152,16 @@ def test_a_savepoint_is_taken_on_request_and_the_job_goes_on(job: Waiting, tmp_p
     assert hw.control.request_savepoint(tmp_path / "job", tmp_path / "saved") == tmp_path / "saved"
     assert (tmp_path / "saved").is_dir()
     assert job.status().state == "running"
+    control = job.folder.layout.control
+    assert [*control.requests.iterdir(), *control.answers.iterdir()] == [], "nothing is left behind"
+
+
+def test_a_state_is_looked_at_on_request(job: Waiting, tmp_path: Path) -> None:
+    view = hw.control.request_state(tmp_path / "job", "step", "total")
+    assert (view.step, view.name, view.epoch, view.get("ann"), view.get("bob")) == ("step", "total", 7, 4, None)
+    assert hw.control.request_state(tmp_path / "job", "step", "total", epoch=3, timeout="1 min").epoch == 3
+    with pytest.raises(hw.JobError, match=r"asked for a state, which failed: .*step/total"):
+        hw.control.request_state(tmp_path / "job", "nothing", "total")
     control = job.folder.layout.control
     assert [*control.requests.iterdir(), *control.answers.iterdir()] == [], "nothing is left behind"
 

@@ -9,7 +9,6 @@ import pytest
 from tests.parts.halves import run_epochs
 
 import headwater as hw
-from headwater.savepoints.__main__ import main
 
 SCHEMA = "k string, n int"
 
@@ -48,11 +47,6 @@ def env_of(function: Any, uid: str = "step", source: str = "rows") -> hw.Environ
     stream = env.from_rows([("a", 1), ("b", 2)], SCHEMA, name=source)
     stream.key_by("k").process(function, SCHEMA).with_uid(uid).sink(hw.connectors.memory())
     return env
-
-
-def as_before() -> hw.Environment:
-    """Named by the tests of the command line."""
-    return env_of(Old())
 
 
 @pytest.fixture
@@ -141,26 +135,3 @@ def test_a_savepoint_of_the_end_is_told(tmp_path: Path) -> None:
 
 
 HERE = "tests.unit.savepoints.tables.test_checking"
-
-
-def test_the_command_line_tells_by_its_exit_code(savepoint: Path, capsys: Any, monkeypatch: Any) -> None:
-    assert main(["check", str(savepoint), f"{HERE}:as_before"]) == 0
-    assert "the program can go on from the savepoint" in capsys.readouterr().out
-    for function, code in ((New, 3), (Wrong, 1)):
-        monkeypatch.setattr(f"{HERE}.as_before", env_of(function()))
-        assert main(["check", str(savepoint), f"{HERE}:as_before"]) == code
-    assert main(["check", str(savepoint), f"{HERE}:as_before", "--renamed", "step/gone=total"]) == 2
-    assert "needs a state of the step" in capsys.readouterr().err
-
-
-def test_the_command_line_shows_a_savepoint(savepoint: Path, capsys: Any) -> None:
-    assert main(["show", str(savepoint)]) == 0
-    assert "job upgraded, epoch 0" in capsys.readouterr().out
-    assert main(["show", str(savepoint / "nowhere")]) == 2
-    assert "there is no savepoint at" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("program", ["nowhere:env", HERE, f"{HERE}:nothing", f"{HERE}:SCHEMA.upper", f"{HERE}:dict"])
-def test_a_program_that_is_none_is_told(savepoint: Path, capsys: Any, program: str) -> None:
-    assert main(["check", str(savepoint), program]) == 2
-    assert capsys.readouterr().err

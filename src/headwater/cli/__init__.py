@@ -1,0 +1,1 @@
+"""The command line `headwater`: start, watch, understand, stop, upgrade and repair jobs."""

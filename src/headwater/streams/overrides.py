@@ -1,0 +1,48 @@
+"""Settings that a command line gives for the environments which a program makes while it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headwater.errors import JobError
+from headwater.words import EngineName
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What takes the place of what a program says; what is None, the program says."""
+
+    job_dir: Path | None = None
+    parallelism: int | None = None
+    engine: EngineName | None = None
+    spark_config: dict[str, str] = field(default_factory=dict)
+
+
+_NONE = Overrides()
+_LOADED: ContextVar[tuple[Path, Overrides] | None] = ContextVar("headwater_loaded", default=None)
+
+
+@contextmanager
+def loading(file: Path, overrides: Overrides) -> Iterator[None]:
+    """While a program is loaded: its environments get these settings, and none may start a job."""
+    token = _LOADED.set((file, overrides))
+    try:
+        yield
+    finally:
+        _LOADED.reset(token)
+
+
+def overrides() -> Overrides:
+    """Those of the program that is being loaded."""
+    loaded = _LOADED.get()
+    return _NONE if loaded is None else loaded[1]
+
+
+def check_may_start() -> None:
+    """Refuse to start a job in the middle of loading it."""
+    if (loaded := _LOADED.get()) is not None:
+        raise JobError.started_while_loaded(str(loaded[0]))
