@@ -35,8 +35,12 @@ class TimerStore(Protocol):
     def __len__(self) -> int: ...
 
 
+_FEW_GONE = 64
+"""Timers that may be gone and in the heap still, however few there are."""
+
+
 class HeapTimers(dict[TimerKey, int]):
-    """Timers in memory. A heap has them in the order of firing, and maybe some that are gone."""
+    """Timers in memory. A heap has them in the order of firing, and some that are gone: about as many as there are at most."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +48,11 @@ class HeapTimers(dict[TimerKey, int]):
 
     def __setitem__(self, timer: TimerKey, number: int) -> None:
         super().__setitem__(timer, number)
-        heapq.heappush(self._heap, (timer[0], number, timer[1]))
+        heap = self._heap
+        heapq.heappush(heap, (timer[0], number, timer[1]))
+        if len(heap) > 2 * len(self) + _FEW_GONE:
+            heap[:] = [(timestamp, one, key) for (timestamp, key), one in self.items()]
+            heapq.heapify(heap)
 
     def due(self, until: int) -> Iterator[TimerKey]:
         end = (until + 1,)

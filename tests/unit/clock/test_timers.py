@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -7,6 +8,8 @@ import pytest
 
 from headwater.clock.timers import TimerQueue
 from headwater.functions import EVENT
+from headwater.state.disk.backend import DiskBackend
+from headwater.state.memory import MEMORY
 from headwater.state.spread import BY_KEY
 from headwater.state.timers import HeapTimers
 
@@ -90,3 +93,21 @@ def test_a_timer_that_came_and_went_is_not_told(queue: TimerQueue) -> None:
     queue.register(10, "a")
     queue.delete(10, "a")
     assert queue.changes() is None
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_timers_that_are_moved_again_and_again_leave_little_behind(backend: str, tmp_path: Path) -> None:
+    opened = DiskBackend("step", tmp_path) if backend == "disk" else MEMORY
+    timers: Any = opened.timers(pa.int64())
+    queue = TimerQueue("step", EVENT, pa.int64(), BY_KEY, timers)
+    heap = (timers._near if backend == "disk" else timers)._heap
+    largest = 0
+    for epoch in range(50):
+        for key in range(100):
+            queue.delete(1_000 + epoch, key)
+            queue.register(1_001 + epoch, key)
+        largest = max(largest, len(heap))
+    assert len(queue) == 100
+    assert largest < 300  # of 5,000 that were set
+    assert fired(queue, 1_050) == [(1_050, key) for key in range(100)]
+    opened.close()
