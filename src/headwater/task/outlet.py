@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from headwater.data.batch import MAX_TIMESTAMP, Batch
+from headwater.data.batch import MAX_TIMESTAMP, Batch, concat
 from headwater.data.schema import Schema
-from headwater.graph.edges import LEFT, Exchange
+from headwater.graph.edges import LEFT, Edge, Exchange
 from headwater.graph.nodes import Node
 from headwater.operators.contract import Combiner, HoldsOpen, SetsTime, StatelessOperator, TakesTime
 from headwater.operators.registry import combiner_for, stateless_operator
@@ -26,29 +26,27 @@ Routed = tuple[int, bytes]
 class Outlet:
     """Takes what a source split or an entry emits in an epoch; gives payloads for deeper levels and tables for sinks."""
 
-    def __init__(self, plan: JobPlan, root: _Branch) -> None:
-        self._plan = plan
-        self._root = root
-        self.ports = root.all_ports()
-        self._setters = {branch.time.uid: branch.time for branch in root.all_branches() if branch.time is not None}
-        self._steps = list(root.all_steps())
+    def __init__(self, plan: JobPlan, branches: list[_Branch]) -> None:
+        """The first branch is that of whoever emits into the outlet; the others are in the order of the graph."""
+        self._plan, self._root, self._branches = plan, branches[0], branches
+        self.ports = _ports(branches)
+        self._setters = {branch.time.uid: branch.time for branch in branches if branch.time is not None}
+        self._steps = [branch.operator for branch in branches if branch.operator is not None]
+        self._joined = [branch for branch in branches if branch.ways > 1]
         self._said: dict[str | None, tuple[int, bool]] = {}
         """The watermark at the end of the epoch, and whether nobody waits for it, by the step that sets event time."""
-        self._branches = list(root.all_branches())
         self.sink_batches: dict[str, list[Batch]] = {}
         self.unread: dict[str, list[Batch]] = {}
 
     @classmethod
     def behind(cls, plan: JobPlan, node: Node) -> Outlet:
         """The outlet of a step that emits by itself."""
-        return cls(plan, _branch_behind(plan, node))
+        return cls(plan, _branches(plan, _Branch(plan.graph.uid(node)), node))
 
     @classmethod
     def into(cls, plan: JobPlan, node: Node) -> Outlet:
         """The outlet whose first step is a stateless step or a sink."""
-        root = _Branch()
-        _attach(plan, root, None, node, plan.graph.input_schema(node))
-        return cls(plan, root)
+        return cls(plan, _branches(plan, _Branch(), node, is_into=True))
 
     def begin(self, facts: EpochFacts, channel: str, position: int | None = None) -> None:
         """Start an epoch for one channel; `position` counts the rows that the channel has given before, if it is known.
@@ -69,9 +67,17 @@ class Outlet:
                 operator.begin(facts.now_ms)
 
     def emit(self, tag: str | None, batch: Batch) -> None:
-        """Run rows through the fused steps to their ends."""
-        if len(batch):
-            self._push(self._root, tag, batch)
+        """Run rows through the fused steps to their ends.
+
+        A step that rows come to by several ways runs when all have come, once: so it is not run for every path to it.
+        """
+        if not len(batch):
+            return
+        self._run(self._given(self._root, tag, batch))
+        for branch in self._joined:
+            if branch.waiting:
+                batches, branch.waiting = branch.waiting, []
+                self._run(self._through(branch, _in_one_piece(batches)))
 
     def outputs(self) -> dict[str, int]:
         """What was emitted into it for side outputs, in this epoch, by tag."""
@@ -112,7 +118,27 @@ class Outlet:
                 self._send(port, subtask, watermark_ms=at_ms, idle=is_idle)
         return self.take()
 
-    def _push(self, branch: _Branch, tag: str | None, batch: Batch) -> None:
+    def _run(self, given: Iterator[tuple[_Branch, Batch]]) -> None:
+        """Depth first: what a step gives goes on to the end before the step is asked for more."""
+        running = [given]
+        while running:
+            step = next(running[-1], None)
+            if step is None:
+                running.pop()
+            elif step[0].ways > 1:
+                step[0].waiting.append(step[1])
+            else:
+                running.append(self._through(*step))
+
+    def _through(self, branch: _Branch, batch: Batch) -> Iterator[tuple[_Branch, Batch]]:
+        """Run a step; gives the steps that its results go to, with these."""
+        assert branch.operator is not None
+        branch.rows_in += len(batch)
+        for tag, result in branch.operator.apply(batch):
+            if len(result):
+                yield from self._given(branch, tag, result)
+
+    def _given(self, branch: _Branch, tag: str | None, batch: Batch) -> Iterator[tuple[_Branch, Batch]]:
         branch.rows_out[tag] = branch.rows_out.get(tag, 0) + len(batch)
         for sink in branch.sinks.get(tag, ()):
             self.sink_batches.setdefault(sink, []).append(batch)
@@ -120,11 +146,8 @@ class Outlet:
             self._exchange(port, batch)
         if tag is not None and self._plan.keeps_unread and not branch.reads(tag):
             self.unread.setdefault(tag, []).append(batch)
-        for operator, behind in branch.steps.get(tag, ()):
-            behind.rows_in += len(batch)
-            for inner_tag, result in operator.apply(batch):
-                if len(result):
-                    self._push(behind, inner_tag, result)
+        for behind in branch.steps.get(tag, ()):
+            yield behind, batch
 
     def _exchange(self, port: Port, batch: Batch) -> None:
         exchange = port.exchange
@@ -187,16 +210,21 @@ class _Setter:
 
 @dataclass
 class _Branch:
-    """What hangs behind one step, by side output; and how many rows the step was given and gave in this epoch."""
+    """A fused step and what hangs behind it, by side output; and how many rows it was given and gave in this epoch."""
 
     uid: str = ""
-    """The step's; of whoever emits into the outlet, nothing."""
+    """The step's; of whoever emits into the outlet, nothing or its own."""
+    operator: StatelessOperator | None = None
     time: _Setter | None = None
     """What sets the event time of its rows, if a fused step does."""
+    ways: int = 0
+    """By how many edges rows come to it."""
 
     sinks: dict[str | None, list[str]] = field(default_factory=dict)
     ports: dict[str | None, list[Port]] = field(default_factory=dict)
-    steps: dict[str | None, list[tuple[StatelessOperator, _Branch]]] = field(default_factory=dict)
+    steps: dict[str | None, list[_Branch]] = field(default_factory=dict)
+    waiting: list[Batch] = field(default_factory=list)
+    """Rows that wait for those that come by other ways."""
     rows_in: int = 0
     rows_out: dict[str | None, int] = field(default_factory=dict)
 
@@ -204,52 +232,69 @@ class _Branch:
         """Whether anything takes the rows of a side output."""
         return tag in self.sinks or tag in self.ports or tag in self.steps
 
-    def all_branches(self) -> Iterator[_Branch]:
-        """This one and those behind the steps fused behind it."""
-        yield self
-        for _, behind in self._fused():
-            yield from behind.all_branches()
 
-    def all_steps(self) -> Iterator[StatelessOperator]:
-        """Every step fused behind this one."""
-        return (operator for branch in self.all_branches() for operator, _ in branch._fused())
-
-    def all_ports(self) -> list[Port]:
-        """Every input of an entry reachable from here, once for each step that sets the event time of its rows, if any."""
-        ports = (port for branch in self.all_branches() for ports in branch.ports.values() for port in ports)
-        found = {(port.node, port.side, port.timed_by or ""): port for port in ports}
-        return [found[place] for place in sorted(found)]
-
-    def _fused(self) -> Iterator[tuple[StatelessOperator, _Branch]]:
-        return (step for steps in self.steps.values() for step in steps)
+def _ports(branches: list[_Branch]) -> list[Port]:
+    """Every input of an entry, once for each step that sets the event time of its rows, if any."""
+    ports = (port for branch in branches for ports in branch.ports.values() for port in ports)
+    found = {(port.node, port.side, port.timed_by or ""): port for port in ports}
+    return [found[place] for place in sorted(found)]
 
 
-def _branch_behind(plan: JobPlan, node: Node, time: _Setter | None = None) -> _Branch:
-    branch = _Branch(plan.graph.uid(node), time)
-    for consumer, edge in plan.graph.consumers(node):
-        schema = plan.graph.edge_schema(edge)
-        if edge.exchange.moves:
-            chosen, uid = plan.of(consumer), plan.graph.uid(consumer)
-            assert chosen.level is not None
-            combiner = combiner_for(consumer, uid) if chosen.is_combined else None
-            timed_by = None if time is None else time.uid
-            port = Port(consumer.id, chosen.level, edge.exchange, schema, uid, combiner, edge.side, timed_by)
-            branch.ports.setdefault(edge.tag, []).append(port)
-        else:
-            _attach(plan, branch, edge.tag, consumer, schema)
-    return branch
+def _branches(plan: JobPlan, root: _Branch, node: Node, *, is_into: bool = False) -> list[_Branch]:
+    """The root and the steps that rows come to in place behind a node, or from it on, in the order of the graph.
 
+    There is one branch for each step, however many paths lead to it, and where steps on these set event time, one for each.
+    """
+    graph = plan.graph
+    of_node: dict[int, dict[str | None, _Branch]] = {}
+    """The branches of each step by what sets the event time of their rows."""
 
-def _attach(plan: JobPlan, branch: _Branch, tag: str | None, node: Node, schema: Schema) -> None:
-    uid = plan.graph.uid(node)
-    if node.is_sink:
-        branch.sinks.setdefault(tag, []).append(uid)
+    def attach(branch: _Branch, tag: str | None, consumer: Node, schema: Schema) -> None:
+        uid = graph.uid(consumer)
+        if consumer.is_sink:
+            branch.sinks.setdefault(tag, []).append(uid)
+            return
+        known = of_node.setdefault(consumer.id, {})
+        time_uid = None if branch.time is None or consumer.sets_time else branch.time.uid
+        behind = known.get(time_uid)
+        if behind is None:
+            operator, time = stateless_operator(consumer, uid, schema), branch.time
+            if consumer.sets_time:
+                assert isinstance(operator, SetsTime)
+                time = _Setter(uid, operator)
+            behind = known[time_uid] = _Branch(uid, operator, time)
+        behind.ways += 1
+        branch.steps.setdefault(tag, []).append(behind)
+
+    if is_into:
+        attach(root, None, node, graph.input_schema(node))
     else:
-        operator, time = stateless_operator(node, uid, schema), branch.time
-        if node.sets_time:
-            assert isinstance(operator, SetsTime)
-            time = _Setter(uid, operator)
-        branch.steps.setdefault(tag, []).append((operator, _branch_behind(plan, node, time)))
+        of_node[node.id] = {None: root}
+    found = [root]
+    for above in graph:
+        for branch in of_node.get(above.id, {}).values():
+            found += [branch] if branch is not root else []
+            for consumer, edge in graph.consumers(above):
+                schema = graph.edge_schema(edge)
+                if edge.exchange.moves:
+                    branch.ports.setdefault(edge.tag, []).append(_port(plan, consumer, edge, schema, branch.time))
+                else:
+                    attach(branch, edge.tag, consumer, schema)
+    return found
+
+
+def _port(plan: JobPlan, consumer: Node, edge: Edge, schema: Schema, time: _Setter | None) -> Port:
+    chosen, uid = plan.of(consumer), plan.graph.uid(consumer)
+    assert chosen.level is not None
+    combiner = combiner_for(consumer, uid) if chosen.is_combined else None
+    timed_by = None if time is None else time.uid
+    return Port(consumer.id, chosen.level, edge.exchange, schema, uid, combiner, edge.side, timed_by)
+
+
+def _in_one_piece(batches: list[Batch]) -> Batch:
+    """Rows that came by several ways, their columns unchunked: else the chunks would double with every further union."""
+    together = concat(batches)
+    return together if len(batches) == 1 else replace(together, table=together.table.combine_chunks())
 
 
 def _tagged(branch: _Branch) -> dict[str, int]:
