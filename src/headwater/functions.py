@@ -250,6 +250,10 @@ class AggregateFunction(Generic[In, Acc, Out]):
         """Two accumulators as one."""
         raise NotImplementedError
 
+    def retract(self, accumulator: Acc, value: In) -> Acc:
+        """The accumulator without a `value` that was added; only SQL calls it, over tables that change."""
+        raise NotImplementedError
+
     def result(self, accumulator: Acc) -> Out:
         """The result for an accumulator."""
         raise NotImplementedError

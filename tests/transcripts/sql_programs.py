@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import headwater as hw
 from headwater.streams.stream import Stream
 from headwater.testing.transcript import Program
 
@@ -68,10 +71,41 @@ def near(rows: Stream) -> dict[str, Stream]:
     )
 
 
+class Mean(hw.AggregateFunction[Any, Any, Any]):
+    """The mean of whole numbers, which can take them back."""
+
+    def create(self) -> Any:
+        return (0, 0)
+
+    def add(self, kept: Any, value: int) -> Any:
+        return (kept[0] + value, kept[1] + 1)
+
+    def retract(self, kept: Any, value: int) -> Any:
+        return (kept[0] - value, kept[1] - 1)
+
+    def merge(self, left: Any, right: Any) -> Any:
+        return (left[0] + right[0], left[1] + right[1])
+
+    def result(self, kept: Any) -> float:
+        return float(kept[0] / kept[1])
+
+
+def averaged(rows: Stream) -> dict[str, Stream]:
+    """An aggregate of the user's over rows, and over sums that change."""
+    rows._env.create_function("mean", Mean(), accumulator="struct<total:bigint,count:bigint>")
+    return queries(
+        rows,
+        "measured",
+        main="SELECT k, mean(n) AS m FROM measured GROUP BY k",
+        sums="SELECT mean(total) AS m FROM (SELECT k, SUM(n) AS total FROM measured GROUP BY k)",
+    )
+
+
 PROGRAMS: dict[str, Program] = {
     "sql_computed": computed,
     "sql_grouped": grouped,
     "sql_sets": sets,
     "sql_called": called,
     "sql_near": near,
+    "sql_averaged": averaged,
 }

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headwater.aggregates.called import CalledAggregate
 from headwater.data.schema import Schema
 from headwater.durations import duration_text
 from headwater.functions import EVENT
@@ -82,6 +83,8 @@ def _running(node: Any) -> tuple[Holding, ...]:
 
 def _function(aggregate: Any, *, takes_back: bool) -> str:
     column = aggregate.column
+    if isinstance(aggregate, CalledAggregate):
+        return f"one accumulator of {aggregate.function}"
     if aggregate.function in ("count_distinct", "collect_set"):
         return f"each different value of {column}"
     if aggregate.function == "collect_list":

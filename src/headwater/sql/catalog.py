@@ -11,7 +11,7 @@ from sqlglot import exp
 from headwater.connectors.contract import Sink, Source
 from headwater.graph.flow import Flow
 from headwater.sql.errors import SqlError
-from headwater.sql.functions import Function
+from headwater.sql.functions import AggregateCall, Function
 from headwater.sql.looked_up import LookedUp
 from headwater.sql.relations import Field, Relation
 from headwater.sql.text.places import Place
@@ -66,6 +66,8 @@ class Catalog:
         self._texts: dict[str, str] = {}
         self.functions: dict[str, Function] = {}
         """Those of the user, by name in capital letters."""
+        self.aggregates: dict[str, AggregateCall] = {}
+        """Those over groups."""
 
     def add(self, name: str, what: Table | Relation, place: Place | None = None, text: str = "") -> None:
         """Give something a name that is not taken; `text` is the query of a view."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.connectors.contract import Sink, Source
 from headwater.data.schema import Schema, SchemaLike
 from headwater.errors import GraphError
+from headwater.functions import AggregateFunction
 from headwater.lookups import LookupTable
 from headwater.streams.showing import table_text
 from headwater.watermarks import Watermarks
@@ -125,16 +126,18 @@ class SqlDoor:
     def create_function(
         self,
         name: str,
-        function: Callable[..., Any],
+        function: Callable[..., Any] | AggregateFunction[Any, Any, Any],
         *,
         arguments: Sequence[str] | None = None,
         returns: str | None = None,
+        accumulator: str | None = None,
         takes_arrow: bool = False,
     ) -> None:
         """Let queries call a function, row by row, or with `takes_arrow` over whole columns of Arrow.
 
         Types are those of its annotations, or DDL types. One that gives an array can stand in `UNNEST(…)` and in
-        `LATERAL TABLE(…)`. What it gives may depend on what it gets alone.
+        `LATERAL TABLE(…)`. What it gives may depend on what it gets alone. An `hw.AggregateFunction` is called over
+        groups, windows and `OVER`; `add` takes the accumulator and as many values as the call has arguments.
 
         >>> env = Environment("doc", engine="local")
         >>> env.create_view("names", env.from_rows([("Ann",), ("Bob",)], "name string"))
@@ -144,12 +147,17 @@ class SqlDoor:
         >>> env.sql("SELECT name, vowels(name) AS n FROM names").collect()
         [Row(name='Ann', n=1), Row(name='Bob', n=1)]
         """
-        from headwater.sql.functions import declared_function
+        from headwater.sql.functions import declared_aggregate, declared_function
 
-        made = declared_function(name, function, arguments, returns, takes_arrow=takes_arrow)
-        if made.name in self._sql.catalog.functions:
+        catalog = self._sql.catalog
+        if str(name).upper() in {*catalog.functions, *catalog.aggregates}:
             raise GraphError.bad_argument("create_function", "needs a name that is not taken", name, "choose another")
-        self._sql.catalog.functions[made.name] = made
+        if isinstance(function, AggregateFunction):
+            added = declared_aggregate(name, function, arguments, returns, accumulator)
+            catalog.aggregates[added.name] = added
+        else:
+            made = declared_function(name, function, arguments, returns, takes_arrow=takes_arrow)
+            catalog.functions[made.name] = made
 
     def create_table(
         self,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from headwater.aggregates.declared import Aggregate, refuse_taking_back, result_fields
 from headwater.data.schema import Schema
 from headwater.operators.aggregation.kernel import Groups, Kernel, Settles
-from headwater.operators.aggregation.kernels import KERNELS, TAKING_BACK, Use
+from headwater.operators.aggregation.kernels import Use, kernel_for
 
 _LEFT = "@left"
 """The accumulator column with the number of rows that are left; users' names do not start so."""
@@ -42,11 +42,10 @@ class Aggregation:
         self.results = result_fields(aggregates, schema, step) if aggregates or not takes_back else []
         self.fields = []
         self._takes_back = takes_back
-        kernels = TAKING_BACK if takes_back else KERNELS
         self._kernels: list[tuple[Aggregate, Kernel, slice]] = []
         for field, aggregate in zip(self.results, aggregates.values(), strict=True):
             types = [schema.field(name).type for name in aggregate.columns]
-            kernel = kernels[aggregate.function](Use(aggregate, types, field.type, step))
+            kernel = kernel_for(Use(aggregate, types, field.type, step), takes_back=takes_back)
             start = len(self.fields)
             self.fields += [part.with_name(f"{field.name}.{part.name}") for part in kernel.fields]
             self._kernels.append((aggregate, kernel, slice(start, len(self.fields))))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headwater.aggregates.called import CalledAggregate
 from headwater.aggregates.declared import Aggregate
 from headwater.operators.aggregation.arithmetic import Average, Count, Sum, Variance
+from headwater.operators.aggregation.called import CalledFold, CalledTakingBack
 from headwater.operators.aggregation.counted import CountedValues, OrderedValues
 from headwater.operators.aggregation.kernel import Kernel
 from headwater.operators.aggregation.lists import Collection, DistinctCount
@@ -89,3 +91,13 @@ TAKING_BACK: Mapping[str, Callable[[Use], Kernel]] = {
     "approx_quantile": lambda use: SignedQuantiles(use.q),
 }
 """Those over changelogs."""
+
+
+def kernel_for(use: Use, *, takes_back: bool) -> Kernel:
+    """What computes an aggregate; with `takes_back` over a changelog."""
+    aggregate = use.aggregate
+    if isinstance(aggregate, CalledAggregate):
+        if takes_back:
+            return CalledTakingBack(aggregate, use.types, use.result, use.step)
+        return CalledFold(aggregate, use.result, use.step)
+    return (TAKING_BACK if takes_back else KERNELS)[aggregate.function](use)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from headwater.data.functions.types import common_type
 from headwater.sql.bind.scalars import bound_tree, converted_to, rewritten
 from headwater.sql.errors import SqlError
+from headwater.sql.functions import AggregateCall, Function
 from headwater.sql.relations import FunctionCall, Functions, Project, Relation, Scalar, column_tree, passed_on, unused
 
 if TYPE_CHECKING:
@@ -57,18 +58,8 @@ def _called(
         if _column_of(columns, call) is not None:
             continue
         function = binder.catalog.functions[str(call.this).upper()]
-        if len(call.expressions) != len(function.arguments):
-            takes = ", ".join(map(str, function.arguments))
-            raise SqlError.wrong_expression(
-                binder.place(call), f"{function.name} got {len(call.expressions)} arguments", f"it takes ({takes})"
-            )
         names = []
-        for argument, dtype in zip(call.expressions, function.arguments, strict=True):
-            scalar = bound_tree(argument, relation, binder.text)
-            what = f"an argument of {function.name}"
-            if common_type([scalar.term.type, dtype]) != dtype:
-                raise SqlError.wrong_type(binder.place(argument), what, str(scalar.term.type), str(dtype))
-            scalar = converted_to(scalar, dtype, binder.place(argument), what)
+        for scalar in arguments(binder, relation, call, function, call.expressions):
             if scalar.column is None:
                 more.append((unused("argument", [*relation.names, *(name for name, _ in more)]), scalar))
                 names.append(more[-1][0])
@@ -79,3 +70,22 @@ def _called(
         columns.append((call, made[-1].name))
     source = Project(relation, (*passed_on(relation, relation.names), *more)) if more else relation
     return Functions(source, tuple(made)), columns
+
+
+def arguments(
+    binder: QueryBinder, relation: Relation, call: exp.Expr, function: Function | AggregateCall, given: list[exp.Expr]
+) -> list[Scalar]:
+    """The arguments of a call, of the types that the function takes."""
+    if len(given) != len(function.arguments):
+        takes = ", ".join(map(str, function.arguments))
+        raise SqlError.wrong_expression(
+            binder.place(call), f"{function.name} got {len(given)} arguments", f"it takes ({takes})"
+        )
+    scalars = []
+    for argument, dtype in zip(given, function.arguments, strict=True):
+        scalar = bound_tree(argument, relation, binder.text)
+        what = f"an argument of {function.name}"
+        if common_type([scalar.term.type, dtype]) != dtype:
+            raise SqlError.wrong_type(binder.place(argument), what, str(scalar.term.type), str(dtype))
+        scalars.append(converted_to(scalar, dtype, binder.place(argument), what))
+    return scalars

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from headwater.aggregates.called import CalledAggregate, has
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BIGINT, Type, quoted
 from headwater.data.types import is_key_type
@@ -141,6 +142,8 @@ class Calls:
         ignores_nulls: bool,
     ) -> Term:
         place, separator = self._binder.place(tree), ","
+        if name in self._binder.catalog.aggregates:
+            return self._called(tree, name, given, is_plain=filter_ is None and not is_distinct)
         if name == "LISTAGG" and len(given) == 2:
             if not isinstance(given[1], exp.Literal):
                 raise SqlError.wrong_expression(
@@ -181,6 +184,30 @@ class Calls:
                 self.kernels[self._made[key]] = Called(self._made[key], made, dtype)
             terms.append(Term(self.kernels[self._made[key]].type, quoted(self._made[key])))
         return found.result(terms)
+
+    def _called(self, tree: exp.Expr, name: str, given: list[exp.Expr], *, is_plain: bool) -> Term:
+        """What an aggregate of the user's gives."""
+        function, place = self._binder.catalog.aggregates[name], self._binder.place(tree)
+        if not is_plain:
+            raise SqlError.not_supported(
+                place, f"DISTINCT or FILTER with {name}, which is in Python,", "do it in a subquery, or with CASE"
+            )
+        if self.relation.updates and not has(function.call, "retract"):
+            raise SqlError.not_supported(
+                place,
+                f"{name} over rows that change, as it has no method 'retract',",
+                f"write one, or aggregate rows that are only added: {self.relation.updater.label} changes them",
+            )
+        columns = tuple(map(self.column, functions.arguments(self._binder, self.relation, tree, function, given)))
+        kernel = CalledAggregate(
+            name.lower(),
+            over=columns,
+            called=function.call,
+            accumulator=function.accumulator.arrow,
+            gives=function.result.arrow,
+        )
+        hint = "_".join([name.lower(), *columns])
+        return self.other(hint, kernel, function.result)
 
     def _argument(self, tree: exp.Expr, name: str, given: list[exp.Expr]) -> Scalar:
         if len(given) != 1:

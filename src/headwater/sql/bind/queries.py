@@ -10,6 +10,7 @@ from sqlglot import exp
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import Type, common_type
 from headwater.sql.bind import conditions, functions, grouping, ordering, overs, sources
+from headwater.sql.bind.calls import mark_aggregates
 from headwater.sql.bind.scalars import bound, bound_tree, check_condition, conjuncts, converted_to
 from headwater.sql.bind.scopes import Scope
 from headwater.sql.bind.subqueries import Subqueries
@@ -37,6 +38,7 @@ class QueryBinder:
 
     def query(self, tree: exp.Expr, outer: Scope | None = None) -> Relation:
         """Whatever gives rows."""
+        mark_aggregates(tree, self.catalog.aggregates)
         binder = self._with_ctes(tree)
         if isinstance(tree, exp.Subquery):
             return self._behind(binder.query(tree.this, outer), tree)
