@@ -80,6 +80,10 @@ class Source(ABC):
     def check(self, schema: Schema) -> None:
         """Refuse, before the job starts, what cannot be read as `schema`."""
 
+    def can_read(self, schema: Schema) -> bool:
+        """Whether its rows can be read with no more than these columns, and fields in them, of those that it has."""
+        return False
+
     @abstractmethod
     def earliest(self) -> Positions:
         """Where each split starts; its keys are the splits."""

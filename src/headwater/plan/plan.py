@@ -18,6 +18,7 @@ from headwater.plan.rules.computations import merge_computations
 from headwater.plan.rules.fusion import fuse_steps
 from headwater.plan.rules.levels import assign_levels
 from headwater.plan.rules.publication import choose_publication
+from headwater.plan.rules.reading import read_less
 from headwater.plan.rules.state import place_state
 from headwater.plan.rules.validation import validate_graph
 from headwater.plan.rules.windows import choose_ways
@@ -107,7 +108,8 @@ Rule = Callable[[JobPlan], None]
 RULES: tuple[Rule, ...] = (
     validate_graph,
     fit_changelogs,  # before anything is chosen for a node by its id, since it may put in more nodes
-    merge_computations,  # as the one before
+    read_less,  # as the one before
+    merge_computations,  # as both before
     assign_levels,
     fuse_steps,
     choose_ways,

@@ -141,7 +141,7 @@ LINES = [
 @pytest.mark.parametrize(("lines", "is_plain"), LINES)
 def test_json_lines_that_are_an_object_each_are_read_at_once_as_one_by_one(lines: bytes, is_plain: bool) -> None:
     schema = hw.Schema.of("a bigint, v double").arrow
-    found = JsonFormat().decode_lines(lines, schema)
+    found = JsonFormat().decode_lines(pa.py_buffer(lines), schema)
     assert (found is not None) == is_plain
     assert found is None or found.equals(JsonFormat().decode(lines.split(b"\n"), schema))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,29 +45,33 @@ def read_json(path: Path, schema: pa.Schema, most: Unpacked) -> Iterator[pa.Reco
     number, rest = 1, b""
     with unpacked(path, most) as source:
         # Not `read`: where that fails, pyarrow keeps the room that it had made for the block.
-        while block := source.read_buffer(_BLOCK_BYTES).to_pybytes():
-            lines, end, rest = (rest + block).rpartition(b"\n")
+        while len(block := source.read_buffer(_BLOCK_BYTES)):
+            text = b"".join((rest, block))
+            end = text.rfind(b"\n") + 1
             if end:
-                yield from _decoded(lines, schema, number)
-                number += lines.count(b"\n") + 1
+                lines = pa.py_buffer(text).slice(0, end - 1)
+                number += yield from _decoded(lines, schema, number)
+            rest = text[end:]
             if len(rest) > _LINE_BYTES:
                 raise ValueError(f"line {number} has more than {_LINE_BYTES:,} bytes")
-    yield from _decoded(rest, schema, number)
+    yield from _decoded(pa.py_buffer(rest), schema, number)
 
 
-def _decoded(lines: bytes, schema: pa.Schema, first: int) -> Iterator[pa.RecordBatch]:
-    """The rows of some lines; `ValueError` names the first line that is none."""
+def _decoded(lines: pa.Buffer, schema: pa.Schema, first: int) -> Generator[pa.RecordBatch, None, int]:
+    """The rows of some lines, and how many lines there are; `ValueError` names the first line that is none."""
     table = JsonFormat().decode_lines(lines, schema)
     if table is not None and fault_in(table) is None:
         yield from table.to_batches()
-        return
-    numbered = [(number, line) for number, line in enumerate(lines.split(b"\n"), first) if line.strip()]
+        return len(table)
+    single = lines.to_pybytes().split(b"\n")
+    numbered = [(number, line) for number, line in enumerate(single, first) if line.strip()]
     for rows in numbered_rows(numbered, JsonFormat(), schema):
         if isinstance(rows, pa.RecordBatch):
             yield rows
             continue
         (number, _), reason = rows
         raise ValueError(f"line {number}: {reason}")
+    return len(single)
 
 
 def read_csv(path: Path, schema: pa.Schema, most: Unpacked) -> Iterator[pa.RecordBatch]:

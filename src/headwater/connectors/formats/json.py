@@ -20,6 +20,7 @@ from headwater.connectors.formats.json_text import json_rows
 _ROW = re.compile(r"\.? in row \d+$")
 _NOT_FINITE = (b'"NaN"', b'Infinity"')
 """What stands for numbers that JSON has no form for."""
+_LAST_OF_ASCII = 127
 
 
 class JsonFormat(Format):
@@ -52,7 +53,7 @@ class JsonFormat(Format):
             read.append(_by_arrow(list(compress(objects, ~odd)), schema))
         return pa.concat_tables(read).take(np.argsort(np.argsort(~odd, kind="stable")))
 
-    def decode_lines(self, lines: bytes, schema: pa.Schema) -> pa.Table | None:
+    def decode_lines(self, lines: pa.Buffer, schema: pa.Schema) -> pa.Table | None:
         """One row of each line, read at once; None if that cannot be, or the lines are not known to be an object each.
 
         What it gives, `decode` would give of the lines, which also finds out what is wrong.
@@ -60,13 +61,12 @@ class JsonFormat(Format):
         letters = np.frombuffer(lines, np.uint8)
         ends = np.flatnonzero(letters == ord("\n"))
         is_plain = (
-            lines[:1] == b"{"
-            and lines[-1:] == b"}"
+            letters[:1].tobytes() == b"{"
+            and letters[-1:].tobytes() == b"}"
             and bool((letters[ends - 1] == ord("}")).all())
             and bool((letters[ends + 1] == ord("{")).all())
             and all(map(_is_read, schema.types))
-            and not (any(map(_has_fractions, schema.types)) and any(text in lines for text in _NOT_FINITE))
-            and not (any(map(has_decimal, schema.types)) and may_be_far(lines))
+            and not (any(map(_has_fractions, schema.types)) and _may_be_odd(lines.to_pybytes(), schema))
         )
         try:
             return _of_rows(_parsed(lines, _as_written(schema)), len(ends) + 1, schema) if is_plain else None
@@ -103,9 +103,10 @@ def _of_rows(table: pa.Table, count: int, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([_read(table.column(f.name), f) for f in schema], schema=schema)
 
 
-def _parsed(text: bytes, schema: pa.Schema) -> pa.Table:
+def _parsed(text: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
     try:
-        str(text, "utf-8")  # the parser does not look
+        if np.frombuffer(text, np.uint8).max(initial=0) > _LAST_OF_ASCII:
+            str(text, "utf-8")  # the parser does not look
         return pa_json.read_json(
             pa.BufferReader(text),
             read_options=pa_json.ReadOptions(use_threads=False, block_size=len(text) + 1),
@@ -115,6 +116,11 @@ def _parsed(text: bytes, schema: pa.Schema) -> pa.Table:
         raise Undecodable("it is not UTF-8 text") from None
     except pa.ArrowInvalid as error:
         raise Undecodable(_ROW.sub("", str(error).removeprefix("JSON parse error: "))) from None
+
+
+def _may_be_odd(text: bytes, schema: pa.Schema) -> bool:
+    """Whether some of many rows may have numbers that Arrow does not read as they are meant: a quick look."""
+    return any(one in text for one in _NOT_FINITE) or (any(map(has_decimal, schema.types)) and may_be_far(text))
 
 
 def _has_fractions(dtype: pa.DataType) -> bool:

@@ -96,9 +96,9 @@ class ComputeNode(Node):
     stages: tuple[Stage, ...]
     """What is computed, one after the other."""
     query: str | None
-    """Of DuckDB; None where columns are only chosen and renamed."""
-    picked: tuple[str, ...]
-    """The columns that are chosen, where that is all."""
+    """Of DuckDB, for the columns that are not picked; None if all are."""
+    picked: Mapping[str, str]
+    """The columns that are taken as they are, if each row gives one: what they are called, and what they were."""
     timestamp: str | None
     """The column that says the event time of rows from here on."""
     words: str
@@ -119,24 +119,24 @@ class ComputeNode(Node):
         """`words` say what is computed, to people."""
         sources = {quoted_name(column): column for column in flow.schema.names}
         chosen = {column: sources[term.sql] for column, term in columns.items() if term.sql in sources}
-        is_plain = condition is None and len(chosen) == len(columns)
         stages = (Stage(tuple(columns.items()), condition),)
+        gives_one = _gives_one(stages)
         query, schema = computed(stages)
         changelog = flow.changelog
-        gives_one = condition is None and not any("unnest(" in term.sql for term in columns.values())
         renamed = {old: new for new, old in reversed(chosen.items())}
         if gives_one and all(column in renamed for column in changelog.key):
             changelog = dataclasses.replace(changelog, key=tuple(renamed[column] for column in changelog.key))
         else:
             changelog = changelog.retracting()
+        picked = chosen if gives_one else {}
         return cls(
             name=name,
             inputs=flow.edges,
             schema=schema,
             changelog=changelog,
             stages=stages,
-            query=None if is_plain else query,
-            picked=tuple(chosen.values()) if is_plain else (),
+            query=_query(stages, picked),
+            picked=picked,
             timestamp=timestamp,
             words=words,
             reads_clock=quoted_name(NOW) in query,
@@ -145,15 +145,15 @@ class ComputeNode(Node):
     def behind(self, before: ComputeNode) -> Self:
         """This step and the one before it as one."""
         stages = (*before.stages, *self.stages)
-        query, _ = computed(stages)
-        is_plain = before.query is None and self.query is None
-        names = dict(zip(before.schema.names, before.picked, strict=True)) if is_plain else {}
+        picked = {}
+        if _gives_one(stages):
+            picked = {new: before.picked[old] for new, old in self.picked.items() if old in before.picked}
         return dataclasses.replace(
             self,
             inputs=before.inputs,
             stages=stages,
-            query=None if is_plain else query,
-            picked=tuple(names[name] for name in self.picked) if is_plain else (),
+            query=_query(stages, picked),
+            picked=picked,
             words="; ".join(words for words in (before.words, self.words) if words),
             reads_clock=before.reads_clock or self.reads_clock,
         )
@@ -165,6 +165,20 @@ class ComputeNode(Node):
     @property
     def gives_times(self) -> bool:
         return self.timestamp is not None
+
+
+def _gives_one(stages: tuple[Stage, ...]) -> bool:
+    """Whether each row gives one row, in its place."""
+    return all(
+        stage.condition is None and not any("unnest(" in term.sql for _, term in stage.columns) for stage in stages
+    )
+
+
+def _query(stages: tuple[Stage, ...], picked: Mapping[str, str]) -> str | None:
+    """The query for what is not picked."""
+    last = stages[-1]
+    rest = tuple(column for column in last.columns if column[0] not in picked)
+    return computed((*stages[:-1], Stage(rest, last.condition)))[0] if rest else None
 
 
 @dataclass(frozen=True, kw_only=True)

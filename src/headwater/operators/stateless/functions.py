@@ -126,19 +126,31 @@ class ComputeOperator:
         self._now_ms = now_ms if self._node.reads_clock else None
 
     def apply(self, batch: Batch) -> Outputs:
-        node, schema = self._node, self._node.schema.arrow
-        if node.query is None:
-            chosen = batch.table.select(list(node.picked)).rename_columns(schema.names).cast(schema)
-            made = Batch(chosen, batch.timestamps, kinds=batch.kinds)
+        node = self._node
+        if node.picked:
+            made = Batch(self._picked_and_computed(batch), batch.timestamps, kinds=batch.kinds)
         else:
-            try:
-                result, places = expressions.run(node.query, batch.table, schema, self._now_ms)
-            except BaseException as error:
-                raise user_code_failed(error, self._step) from None
-            made = batch.results(result, places)
+            made = batch.results(*self._computed(batch, node.schema.arrow))
         if node.timestamp is not None:
             made.timestamps = timestamps_of(made.table, node.timestamp, self._step)
         return [(None, made)]
+
+    def _picked_and_computed(self, batch: Batch) -> pa.Table:
+        """Each row gives one: columns that stay as they are need not go through DuckDB."""
+        node, schema = self._node, self._node.schema.arrow
+        columns = {new: batch.table.column(old) for new, old in node.picked.items()}
+        if node.query is not None:
+            rest = pa.schema([field for field in schema if field.name not in columns])
+            result, _ = self._computed(batch, rest)
+            columns.update(zip(rest.names, result.columns, strict=True))
+        return pa.table([columns[name] for name in schema.names], names=schema.names).cast(schema)
+
+    def _computed(self, batch: Batch, schema: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        assert self._node.query is not None
+        try:
+            return expressions.run(self._node.query, batch.table, schema, self._now_ms)
+        except BaseException as error:
+            raise user_code_failed(error, self._step) from None
 
 
 class MapBatchesOperator:
