@@ -30,6 +30,8 @@ def column_of(dtype: pa.DataType) -> Column:
         return _Booleans()
     if pa.types.is_primitive(dtype) or pa.types.is_decimal(dtype):
         return _Words(dtype)
+    if pa.types.is_list(dtype):
+        return _Lists(dtype)
     return _Values(dtype)
 
 
@@ -74,6 +76,55 @@ class _Booleans:
 
     def put(self, places: Places, values: pa.Array) -> None:
         self._bytes.put(places, values.cast(pa.uint8()))
+
+
+class _Lists:
+    """Lists, whose items are values of a column. A list that is put anew leaves its old items behind, for a while."""
+
+    def __init__(self, dtype: pa.DataType) -> None:
+        self._type = dtype
+        self._items = column_of(dtype.value_type)
+        self._end = 0
+        """Where the next items go."""
+        self._starts, self._sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._is_valid = np.zeros(0, np.bool_)
+
+    def take(self, places: Places) -> pa.Array:
+        sizes, is_valid = self._sizes[places], self._is_valid[places]
+        items = self._items.take(_ranges(self._starts[places], sizes))
+        offsets = pa.array(np.concatenate([[0], sizes.cumsum()]).astype(np.int32))
+        mask = None if is_valid.all() else pa.array(~is_valid)
+        return pa.ListArray.from_arrays(offsets, items, type=self._type, mask=mask)
+
+    def put(self, places: Places, values: pa.Array) -> None:
+        size = int(places.max(initial=-1)) + 1
+        if size > len(self._sizes):
+            self._starts, self._sizes = _longer(self._starts, size), _longer(self._sizes, size)
+            self._is_valid = _longer(self._is_valid, size)
+        sizes = values.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+        items = values.flatten()
+        if len(items):
+            self._items.put(np.arange(self._end, self._end + len(items)), items)
+        self._starts[places] = self._end + sizes.cumsum() - sizes
+        self._sizes[places] = sizes
+        self._is_valid[places] = values.is_valid().to_numpy(zero_copy_only=False)
+        self._end += len(items)
+        if self._end > _LEAST_ROOM + 2 * int(self._sizes.sum()):
+            self._leave_out_the_old()
+
+    def _leave_out_the_old(self) -> None:
+        kept = self._items.take(_ranges(self._starts, self._sizes))
+        self._items, self._end = column_of(self._type.value_type), len(kept)
+        self._items.put(np.arange(len(kept)), kept)
+        self._starts = self._sizes.cumsum() - self._sizes
+
+
+def _ranges(starts: Places, sizes: Places) -> Places:
+    """The places from each start on, as many as its size says, end to end."""
+    ends = sizes.cumsum()
+    places: Places = np.arange(int(ends[-1]) if len(ends) else 0)
+    places += np.repeat(starts - (ends - sizes), sizes)
+    return places
 
 
 class _Values:

@@ -80,3 +80,11 @@ def test_nothing_is_put_and_taken() -> None:
         column = column_of(dtype)
         column.put(places(), pa.array([], dtype))
         assert column.take(places()).equals(pa.array([], dtype))
+
+
+def test_lists_that_are_put_again_and_again_leave_their_old_items_out() -> None:
+    column = column_of(pa.list_(pa.int64()))
+    for count in range(200):
+        column.put(places(0, 1), pa.array([[count] * 100, [1, 2]]))
+    assert column.take(places(1, 0)).to_pylist() == [[1, 2], [199] * 100]
+    assert column._end < 2_000  # type: ignore[attr-defined]
