@@ -59,8 +59,8 @@ class Measured:
 
 def compared(query: str, flink: Flink, files: EventFiles) -> str:
     """Whether both sides come to the same table."""
-    ours: Mapping[Row, int] = headwater_side.rows(QUERIES[query], files.ours)
-    theirs: Mapping[Row, int] = flink.rows(QUERIES[query], files.theirs)
+    ours: Mapping[Row, int] = headwater_side.rows(QUERIES[query], files)
+    theirs: Mapping[Row, int] = flink.rows(QUERIES[query], files)
     if query in BY_THE_CLOCK:
         bids = files.events * BIDS // OF_ALL + BIDS
         is_fit = all(sum(int(row[1] or 0) for row in table) <= bids for table in (ours, theirs))
@@ -83,10 +83,10 @@ def measured(query: str, flink: Flink, files: EventFiles, runs: int, tables: str
     ours, theirs = [], []
     job_dir = files.folder / "job"
     for _ in range(runs):
-        moments = headwater_side.timed(QUERIES[query], files.ours, job_dir)
+        moments = headwater_side.timed(QUERIES[query], files, job_dir)
         ours.append(moments.seconds)
         checkpoint_ms = int(moments.seconds * 1000 / files.epochs)
-        theirs.append(flink.seconds(QUERIES[query], files.theirs, checkpoint_ms))
+        theirs.append(flink.seconds(QUERIES[query], files, checkpoint_ms))
         shutil.rmtree(job_dir)
     return Measured(query, tables, files.events / min(ours), files.events / min(theirs))
 
@@ -96,7 +96,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("queries", nargs="*", choices=[*QUERIES, []], default=[])
     options.add_argument("--events", type=int, default=2_000_000)
-    options.add_argument("--epochs", type=int, default=8)
+    options.add_argument("--epochs", type=int, default=4)
     options.add_argument("--compared", type=int, default=100_000, help="the events over which results are compared")
     options.add_argument("--runs", type=int, default=1)
     args = options.parse_args()

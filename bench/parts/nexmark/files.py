@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import duckdb
 from parts.nexmark.events import AUCTIONS, BIDS, OF_ALL, PERSONS, Events
 
 SPLITS = 2
+SIDE_KEYS = 10_000
 
 _LINES = f"""
 SELECT n, 0 AS event_type, p AS person, NULL AS auction, NULL AS bid
@@ -47,6 +49,11 @@ class EventFiles:
     def theirs(self) -> Path:
         return self.folder / "theirs"
 
+    @property
+    def side_input(self) -> Path:
+        """The folder of the table that query 13 looks keys up in."""
+        return self.folder / "side"
+
     def write(self) -> None:
         """Make the events and write them. Of the two splits one has the even events, the other the odd ones."""
         made = Events(self.events)
@@ -55,8 +62,10 @@ class EventFiles:
             database.register(name, getattr(made, name))
         database.execute(f"CREATE TABLE lines AS {_LINES}")
         size = -(-self.events // self.epochs)
-        for folder in (self.ours, self.theirs):
+        for folder in (self.ours, self.theirs, self.side_input):
             folder.mkdir(parents=True)
+        pairs = (json.dumps({"key": key, "value": f"value-{key}"}) for key in range(SIDE_KEYS))
+        (self.side_input / "side_input.json").write_text("\n".join(pairs))
         for epoch in range(self.epochs):
             for split in range(SPLITS):
                 path = self.ours / f"part-{epoch:04d}-{split}.json"

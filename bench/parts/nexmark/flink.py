@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from parts.nexmark.files import EventFiles
 from parts.nexmark.texts import TABLES
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # the jars are fetched as the tests fetch theirs
@@ -57,6 +58,9 @@ class Flink:
     def __enter__(self) -> Self:
         path = jars(f"flink-{VERSION}-nexmark", *JARS)
         self._classes = tempfile.TemporaryDirectory()
+        services = Path(self._classes.name) / "META-INF/services"
+        services.mkdir(parents=True)
+        (services / "org.apache.flink.table.factories.Factory").write_text("FlinkNexmark$SideInput\n")
         source = str(HERE / "FlinkNexmark.java")
         subprocess.run(["javac", "-nowarn", "-d", self._classes.name, "-cp", f"{path}/*", source], check=True)
         self._log = (self._folder / "flink.log").open("w")
@@ -79,18 +83,19 @@ class Flink:
         self._log.close()
         self._classes.cleanup()
 
-    def rows(self, text: str, files: Path) -> dict[tuple[str | None, ...], int]:
+    def rows(self, text: str, files: EventFiles) -> dict[tuple[str | None, ...], int]:
         """The table that a query comes to: each row, as texts, and how often it is there."""
         asked = self._ask(text, files, 1_000, collect=True)
         return {tuple(values): count for values, count in asked["rows"]}
 
-    def seconds(self, text: str, files: Path, checkpoint_ms: int) -> float:
+    def seconds(self, text: str, files: EventFiles, checkpoint_ms: int) -> float:
         """How long a query runs, from the start of the job to its end."""
         return float(self._ask(text, files, checkpoint_ms, collect=False)["ms"]) / 1000
 
-    def _ask(self, text: str, files: Path, checkpoint_ms: int, *, collect: bool) -> dict[str, Any]:
-        connector = f"'connector' = 'filesystem', 'path' = 'file://{files}', 'format' = 'json'"
-        tables = TABLES.replace("{connector}", connector).split(";")
+    def _ask(self, text: str, files: EventFiles, checkpoint_ms: int, *, collect: bool) -> dict[str, Any]:
+        connector = f"'connector' = 'filesystem', 'path' = 'file://{files.theirs}', 'format' = 'json'"
+        side_input = f"'connector' = 'side-input', 'path' = '{files.side_input}/side_input.json'"
+        tables = TABLES.replace("{connector}", connector).replace("{side_input}", side_input).split(";")
         settings = {
             **JOB,
             "execution.checkpointing.interval": f"{checkpoint_ms} ms",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import headwater as hw
-from parts.nexmark.files import SPLITS
+from parts.nexmark.files import SPLITS, EventFiles
 from parts.nexmark.texts import TABLES
 
 _TAKEN_BACK = ("-U", "-D")
@@ -49,19 +49,20 @@ class Moments:
         return self.done[-1] - self.begun[0]
 
 
-def environment(files: Path, job_dir: Path | None) -> hw.Environment:
+def environment(files: EventFiles, job_dir: Path | None) -> hw.Environment:
     """An environment with the tables of Nexmark over files, of which an epoch reads one of each split."""
     env = hw.Environment("nexmark", job_dir=job_dir, parallelism=2)
     connector = (
-        f"'connector' = 'files', 'path' = '{files}', 'format' = 'json', 'source.splits' = '{SPLITS}', "
+        f"'connector' = 'files', 'path' = '{files.ours}', 'format' = 'json', 'source.splits' = '{SPLITS}', "
         f"'source.max-files-per-epoch' = '{SPLITS}', 'source.settle' = '0 s'"
     )
-    env.run_sql(TABLES.replace("{connector}", connector))
+    side_input = f"'connector' = 'files', 'path' = '{files.side_input}', 'format' = 'json', 'source.settle' = '0 s'"
+    env.run_sql(TABLES.replace("{connector}", connector).replace("{side_input}", side_input))
     env.create_function("count_char", count_char, arguments=["string"] * 2, returns="bigint", takes_arrow=True)
     return env
 
 
-def rows(text: str, files: Path) -> Counter[tuple[str | None, ...]]:
+def rows(text: str, files: EventFiles) -> Counter[tuple[str | None, ...]]:
     """The table that a query comes to: each row, as texts, and how often it is there."""
     counts: Counter[tuple[str | None, ...]] = Counter()
     with warnings.catch_warnings():
@@ -73,7 +74,7 @@ def rows(text: str, files: Path) -> Counter[tuple[str | None, ...]]:
     return Counter({values: count for values, count in counts.items() if count})
 
 
-def timed(text: str, files: Path, job_dir: Path) -> Moments:
+def timed(text: str, files: EventFiles, job_dir: Path) -> Moments:
     """When the epochs of a query begin and are done, all of whose rows go nowhere."""
     moments = Moments()
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
--- The tables of Nexmark, as its project declares them for Flink, but for the connector, which is put in.
+-- The tables of Nexmark, as its project declares them for Flink, but for the connectors, which are put in.
 CREATE TABLE nexmark (
     event_type int,
     person ROW<
@@ -76,3 +76,8 @@ SELECT
 FROM nexmark WHERE event_type = 2;
 
 CREATE VIEW B AS SELECT *, PROCTIME() as p_time FROM bid;
+
+CREATE TABLE side_input (
+  key BIGINT,
+  `value` VARCHAR
+) WITH ({side_input});

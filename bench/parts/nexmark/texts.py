@@ -7,7 +7,7 @@ from typing import Final
 
 _HERE: Final = Path(__file__).parent
 TABLES: Final = (_HERE / "tables.sql").read_text()
-"""With `{connector}` where the options of the connector stand."""
+"""With `{connector}` and `{side_input}` where the options of connectors stand."""
 QUERIES: Final = {
     path.stem: path.read_text()
     for path in sorted((_HERE / "queries").glob("*.sql"), key=lambda path: int(path.stem.removeprefix("q")))

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from bench.parts.nexmark.events import Events
 
@@ -24,6 +25,7 @@ def final_table(text: str, rows_per_epoch: int) -> Counter[Any]:
     for name in ("person", "auction", "bid"):
         rows = env.from_rows(getattr(EVENTS, name), watermarks=hw.Watermarks.bounded("dateTime", "4 s"), name=name)
         env.create_view(name, rows, time="dateTime")
+    env.create_table("side_input", pa.table({"key": range(1000, 1050), "value": ["some"] * 50}))
     env.create_view("B", env.sql("SELECT *, PROCTIME() AS p_time FROM bid"))
     env.create_function("count_char", str.count, arguments=["string", "string"], returns="bigint")
     left: Counter[Any] = Counter()
