@@ -48,6 +48,7 @@ public class FlinkOracle {
             case "window_join", "cogroup" -> FlinkJoins.windowed(spec);
             case "regular" -> FlinkTableJoins.regular(spec);
             case "temporal" -> FlinkTableJoins.temporal(spec);
+            case "ttl" -> FlinkTtl.ttl(spec);
             default -> throw new IllegalArgumentException(spec.toString());
         };
     }

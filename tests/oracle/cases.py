@@ -4,8 +4,8 @@ A case is a dict that survives JSON. Every time and length in it is in milliseco
 
     {"id": "7-0", "kind": "interval", ..., "actions": [["left", "a", 3, 17], ["watermark", 20], ["end"]]}
 
-`window_cases.py` and `join_cases.py` say what the program of each kind is made of, and what its actions are. Watermarks
-of an input rise; the clock never goes back.
+`window_cases.py`, `join_cases.py` and `ttl_cases.py` say what the program of each kind is made of, and what its actions
+are. Watermarks of an input rise; the clock never goes back.
 
 What a case emits is {"fired": [[step, ...], ...], "late": [[step, ...], ...]}, where step is the index of the action
 that led to it.
@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 from join_cases import cogroup, interval, regular, temporal, window_join
+from ttl_cases import ttl
 from window_cases import windows
 
 Case = dict[str, Any]
@@ -29,6 +30,7 @@ KINDS: dict[str, Callable[[Random], Case]] = {
     "cogroup": cogroup,
     "regular": regular,
     "temporal": temporal,
+    "ttl": ttl,
 }
 
 

@@ -72,6 +72,15 @@ def _temporal(case: Case, way: str, output: Output) -> Any:
     return _in_order(((step, key, timestamp), row) for step, key, *row, timestamp in output["fired"])
 
 
+def _ttl(case: Case, way: str, output: Output) -> Any:
+    """What each row reads; Flink goes through a map in the order of a hash map."""
+    in_order = case["state"] != "map"
+    return [
+        [*row, found if in_order or not isinstance(found, list) else sorted(found)]
+        for *row, found, _ in output["fired"]
+    ]
+
+
 def _in_order(pairs: Any) -> dict[Any, list[Any]]:
     grouped = defaultdict(list)
     for group, row in pairs:
@@ -91,4 +100,5 @@ _COMPARABLE = {
     "cogroup": _cogroup,
     "regular": _regular,
     "temporal": _temporal,
+    "ttl": _ttl,
 }

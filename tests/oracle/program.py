@@ -6,11 +6,13 @@ from types import ModuleType
 from typing import Any
 
 import join_program
+import ttl_program
 import window_program
 
 PROGRAMS: dict[str, ModuleType] = {
     "windows": window_program,
     **dict.fromkeys(("interval", "window_join", "cogroup", "regular", "temporal"), join_program),
+    "ttl": ttl_program,
 }
 
 

@@ -57,6 +57,17 @@ def _temporal(case: Case) -> str:
     return f"{case['how']}, {versions}" + (" | late left rows" if _has_late_left_rows(case) else "")
 
 
+def _ttl(case: Case) -> str:
+    """The state, and what rows do to it, before and after a time at which something may have expired."""
+    parts, waited = {}, False
+    for action in case["actions"]:
+        if action[0] == "clock":
+            waited = True
+        else:
+            parts[f"{action[4]}, {'later' if waited else 'at once'}"] = None
+    return " | ".join((f"{case['state']} from the last {case['update']}", *sorted(parts)))
+
+
 _PROGRAMS = {
     "windows": _windowed,
     "interval": _interval,
@@ -64,12 +75,13 @@ _PROGRAMS = {
     "cogroup": _windowed,
     "regular": _regular,
     "temporal": _temporal,
+    "ttl": _ttl,
 }
 
 
 def _input(case: Case) -> list[str]:
     """What the two inputs of a join are like."""
-    if case["kind"] == "windows":
+    if case["kind"] in {"windows", "ttl"}:
         return []
     names = {action[0] for action in case["actions"]}
     rows = [action for action in case["actions"] if action[0] in {"left", "right"}]

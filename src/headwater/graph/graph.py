@@ -21,12 +21,16 @@ _UID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 class Graph:
     """A growing acyclic graph. A node can only refer to nodes that are already in it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, state_ttl_ms: int | None = None) -> None:
+        """With `state_ttl_ms` steps that are added forget what they keep by key, unless they say when themselves."""
         self.name = name
+        self._state_ttl_ms = state_ttl_ms
         self._nodes: list[Node] = []
 
     def add(self, node: Node) -> Flow:
         """Take a node in, under the next id; gives the flow of what it emits."""
+        if self._state_ttl_ms is not None:
+            node = node.lasting(self._state_ttl_ms)
         node = dataclasses.replace(node, id=len(self._nodes))
         self._check_changelogs(node)
         self._nodes.append(node)

@@ -70,7 +70,8 @@ def _for(ttl_ms: int | None, *ways: str, since: str = "it came") -> dict[str, An
 
 _LAST_ROW = "the last row of its key"
 _WINDOW = "group by a window, whose state goes with it"
-_IDLE = "a ttl: SET 'table.exec.state.ttl' in SQL"
+_IDLE = "a ttl: SET 'table.exec.state.ttl' in SQL, state_ttl= of the environment"
+_JOB_WIDE = "a ttl: state_ttl= of the environment"
 
 
 def _running(node: Any) -> tuple[Holding, ...]:
@@ -244,7 +245,8 @@ def _normalize(node: Any) -> tuple[Holding, ...]:
 
 
 def _reduce(node: Any) -> tuple[Holding, ...]:
-    return (Holding("one row", _per(node.key), NEVER, _row_bytes(node.schema), (_WINDOW,)),)
+    until = _for(node.ttl_ms, _WINDOW, _JOB_WIDE, since=_LAST_ROW)
+    return (Holding("one row", _per(node.key), entry_bytes=_row_bytes(node.schema), **until),)
 
 
 def _process(node: Any) -> tuple[Holding, ...]:

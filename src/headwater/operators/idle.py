@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pyarrow as pa
 
+from headwater.descriptors import ValueState
 from headwater.graph.edges import Key
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.keys import key_spread
 from headwater.state.accumulators import Accumulators, open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.idle import WRITTEN, IdleAccumulators
+from headwater.state.table import KeyedLayout
 
 
 class ForgetsIdleKeys(StatefulOperator):
@@ -32,30 +31,22 @@ class ForgetsIdleKeys(StatefulOperator):
         """With `since_first` a key is forgotten so long after it came, however often it was written since."""
         stored = schema if ttl_ms is None else schema.append(WRITTEN)
         kept = open_accumulators(name, stored, step, key.type, key_spread(key), backend=backend)
-        self._idle = None if ttl_ms is None else IdleAccumulators(kept, ttl_ms, since_first=since_first)
-        self._kept: Accumulators = kept if self._idle is None else self._idle
+        self._kept: Accumulators = kept
+        self._idle: IdleAccumulators | None = None
+        self._expired = 0
+        if ttl_ms is not None:
+            times = backend.times(ValueState(name, "boolean"), key.type)
+            keys = KeyedLayout(step, name, key.type, [])
+            self._kept = self._idle = IdleAccumulators(kept, ttl_ms, keys, times, since_first=since_first)
 
     def _at(self, time: StepTime) -> None:
-        """What comes is of this time."""
+        """What comes is of this time; keys that were idle for too long are forgotten."""
         if self._idle is not None:
-            self._idle.at(time.now_ms)
+            self._expired += self._idle.at(time.now_ms)
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
-        if self._idle is not None:
-            self._idle.sweep(time.now_ms)
+        self._at(time)
 
-    def meta(self) -> dict[str, Any]:
-        return {} if self._idle is None else {"swept_ms": self._idle.swept_ms}
-
-    def set_meta(self, meta: dict[str, Any]) -> None:
-        if self._idle is not None:
-            self._idle.swept_ms = meta["swept_ms"]
-
-    def merged_meta(self, metas: Sequence[dict[str, Any]], subtask: int, parallelism: int) -> dict[str, Any]:
-        known = [meta["swept_ms"] for meta in metas if meta.get("swept_ms") is not None]
-        return {} if self._idle is None else {"swept_ms": min(known, default=None)}
-
-    def reset(self) -> None:
-        super().reset()
-        if self._idle is not None:
-            self._idle.swept_ms = None
+    def counters(self) -> dict[str, int]:
+        expired, self._expired = self._expired, 0
+        return {} if self._idle is None else {"state_expired": expired}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from headwater.data.batch import Batch, timestamp_list
 from headwater.data.rows import Row, encode_rows
 from headwater.descriptors import ValueState, state_of_type
+from headwater.expiry import Ttl
 from headwater.graph.nodes import ReduceNode
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.process.keyed_function import SLICE_ROWS, rows_and_keys
 from headwater.operators.user_code import user_code_failed
 from headwater.state.backend import StateBackend
+from headwater.state.handles.expiring import Expiry
 from headwater.state.handles.opening import open_states
 from headwater.state.handles.values import ValueHandle
 from headwater.state.memory import MEMORY, Cursor
@@ -24,13 +26,15 @@ class ReduceOperator(StatefulOperator):
     def __init__(self, node: ReduceNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         self._node, self._step, self._row = node, step, row
         self._cursor = Cursor()
-        declaration = state_of_type(ValueState("reduced", "boolean"), node.schema.struct)
+        ttl = None if node.ttl_ms is None else Ttl(node.ttl_ms)
+        declaration = state_of_type(ValueState("reduced", "boolean", ttl=ttl), node.schema.struct)
         self._entries, self._tables = open_states([declaration], step, node.key.type, self._cursor, backend=backend)
         handle = self._tables["reduced"]
         assert isinstance(handle, ValueHandle)
-        self._reduced = handle
+        self._reduced, self._expiry = handle, Expiry([handle])
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        self._expiry.at(time.now_ms)
         for start in range(0, len(batch), SLICE_ROWS):
             part = batch.slice(start, SLICE_ROWS)
             table = encode_rows(self._results(part), self._node.schema.arrow, self._step)
@@ -51,6 +55,12 @@ class ReduceOperator(StatefulOperator):
                 raise user_code_failed(error, self._step, key, timestamp) from None
             found.append(reduced.get())
         return found
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._expiry.at(time.now_ms)
+
+    def counters(self) -> dict[str, int]:
+        return self._expiry.counters()
 
     def tables(self) -> dict[str, StateTable]:
         return self._tables

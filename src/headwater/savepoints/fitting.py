@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.expiry import WRITTEN
-from headwater.graph.nodes.core import TTLS
+from headwater.graph.nodes.core import FORGETS, TTLS
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf
 from headwater.savepoints.errors import Impossible, SavepointError
@@ -148,12 +149,17 @@ def difference(step: SavedStep, kept: dict[str, Any], states: Collection[str]) -
     A step that kept something else and has no entries goes on as a new one.
     """
     for fact in ["operation", *sorted({*step.kept, *kept} - _BY_TABLE)]:
-        if step.kept.get(fact) != kept.get(fact):
+        if step.kept.get(fact) != kept.get(fact) and not (fact == FORGETS and _else_the_same(step.kept, kept)):
             return f"{fact} was {step.kept.get(fact)}, is {kept.get(fact)}"
     before, after = _own(step.states, step.kept), _own(states, kept)
     if before != after:
         return f"it was kept as {', '.join(before) or 'nothing'}, is kept as {', '.join(after) or 'nothing'}"
     return None
+
+
+def _else_the_same(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether what is kept is the same but for its times."""
+    return all(before.get(fact) == after.get(fact) for fact in {*before, *after} - {FORGETS, TTLS})
 
 
 def evolve(
@@ -235,16 +241,22 @@ def _fit_of(savepoint: Savepoint, program: Program, renaming: Renaming, old: Sta
         return Fit(*new, Fate.IMPOSSIBLE, str(error))
     if "key" in file.key and step.kept.get("key") != kept.get("key"):
         notes.append(f"the key was {step.kept.get('key')}, is {kept.get('key')}")
-    notes = [note for note in notes if note.partition(" ")[0] not in {time.name for time in WRITTEN.values()}]
+    otherwise = step.kept.get(FORGETS) != kept.get(FORGETS)
+    times = [note for note in notes if _is_of_times(note, forgets_otherwise=otherwise)]
+    notes = [note for note in notes if note not in times]
     moved = [] if old == new else [f"was {'/'.join(old)}"]
     lasted, lasts = (one.get(TTLS, {}).get(name) for one, name in ((step.kept, old[1]), (kept, new[1])))
-    if lasted is None and lasts is not None:
-        notes.append(f"expires {lasts}, counted from the start")
-    elif lasted is not None and lasts is None:
-        notes.append(f"expires no more, was {lasted}")
-    elif lasted != lasts:
-        notes.append(f"expires {lasts}, was {lasted}")
+    if lasted != lasts:
+        since = f", was {lasted}" if lasted else ", counted from the start" if times else ""
+        notes.append(f"expires {lasts or 'no more'}{since}")
     return Fit(*new, Fate.MIGRATED if notes else Fate.KEPT, "; ".join([*moved, *notes]))
+
+
+def _is_of_times(note: str, *, forgets_otherwise: bool) -> bool:
+    """Whether a note is of the times of state with a ttl, which are a column or, of accumulators, the last field."""
+    path = note.partition(" ")[0]
+    is_field = forgets_otherwise and re.fullmatch(r"value\.f\d+", path) is not None
+    return is_field or path in {time.name for time in WRITTEN.values()}
 
 
 def _kind(kept: dict[str, Any], name: str) -> str | None:

@@ -7,13 +7,12 @@ its keys at once; a dictionary knows the places. On disk an accumulator is a val
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import compress, repeat
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headwater.data.rows import decode, encode_rows, make_rows, row_class
 from headwater.descriptors import ValueState, state_of_type
@@ -40,8 +39,8 @@ class Accumulators(Protocol):
     def remove(self, keys: Sequence[Any]) -> None:
         """Forget keys that have accumulators."""
 
-    def older(self, until: int) -> list[Any]:
-        """The keys, in order, whose last accumulator, an integer, is not above one."""
+    def last(self, keys: Sequence[Any]) -> npt.NDArray[np.int64]:
+        """The last accumulator, an integer, of keys that have accumulators."""
 
     @property
     def table(self) -> StateTable:
@@ -118,10 +117,10 @@ class _KeptByColumns:
         for column, field in zip(self._columns, self._schema, strict=True):
             column.put(self._written[-1], pa.nulls(len(places), field.type))
 
-    def older(self, until: int) -> list[Any]:
-        places = np.fromiter(self._places.values(), np.int64, len(self._places))
-        is_older = self._columns[-1].take(places).to_numpy() <= until
-        return self._layout.sorted_keys(compress(self._places, is_older.tolist()))
+    def last(self, keys: Sequence[Any]) -> npt.NDArray[np.int64]:
+        places = np.fromiter(map(self._places.__getitem__, keys), np.int64, len(keys))
+        found: npt.NDArray[np.int64] = self._columns[-1].take(places).to_numpy()
+        return found
 
     def _add_keys(self, keys: Sequence[Any]) -> Sequence[int]:
         """Give places to keys that have none."""
@@ -238,7 +237,9 @@ class _KeptAsValues:
             self._cursor.entry = self._entries.entry(key)
             self._handle.clear()
 
-    def older(self, until: int) -> list[Any]:
-        kept = self.table.dump()
-        last = pc.struct_field(kept["value"], [len(self._schema) - 1])
-        return decode(kept["key"].filter(pc.less_equal(last, until)))
+    def last(self, keys: Sequence[Any]) -> npt.NDArray[np.int64]:
+        found = np.zeros(len(keys), np.int64)
+        for place, key in enumerate(self._entries.fetch(keys)):
+            self._cursor.entry = self._entries.entry(key)
+            found[place] = self._handle.get()[-1]
+        return found

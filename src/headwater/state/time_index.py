@@ -17,6 +17,9 @@ class TimeIndex(Protocol):
     def add(self, time_ms: int | None, item: Any) -> None:
         """This was written at a time; None when nobody knows yet what time it is."""
 
+    def add_all(self, time_ms: int | None, items: Sequence[Any]) -> None:
+        """These were all written at a time."""
+
     def until(self, time_ms: int) -> list[Any]:
         """Take out what was added under a time or an earlier one, in any order and maybe some of it twice."""
 
@@ -45,8 +48,7 @@ class Buckets:
         self._list(time_ms).append(item)
         self._size += 1
 
-    def add_all(self, time_ms: int, items: Sequence[Any]) -> None:
-        """These were all written at a time."""
+    def add_all(self, time_ms: int | None, items: Sequence[Any]) -> None:
         if items:
             self._list(time_ms).extend(items)
             self._size += len(items)

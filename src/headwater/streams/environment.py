@@ -15,6 +15,7 @@ from headwater.durations import Duration, duration_ms
 from headwater.epoch.offsets import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.errors import GraphError, JobError
+from headwater.graph.checks import checked_ttl
 from headwater.graph.describe import describe
 from headwater.graph.graph import Graph
 from headwater.graph.guarantees import PathGuarantee, explain_guarantees, guarantees
@@ -72,6 +73,7 @@ class Environment(SqlDoor, Previews):
         unaligned: bool | Duration = False,
         state_backend: StateBackendName = "memory",
         state_memory: str = "256 MiB",
+        state_ttl: Duration | None = None,
         log_level: LogLevel | None = None,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
@@ -82,7 +84,7 @@ class Environment(SqlDoor, Previews):
         running job fails: one of `hw.restart`, of which `none()` is the default. `state_backend` says where the working
         state of keyed steps lives: in memory, or with `"disk"` on the workers' local disks, of which each worker
         then holds as much in memory as `state_memory` says, for all its steps together. Both may differ from one run to
-        the next.
+        the next. `state_ttl` is for how long, in processing time, state by key lasts that says nothing of that itself.
 
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
         perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given
@@ -102,7 +104,7 @@ class Environment(SqlDoor, Previews):
         check_modes(restart, checkpointing)
         self._state_memory_bytes = check_state(state_backend, state_memory)
         self.name = name
-        self.graph = Graph(name)
+        self.graph = Graph(name, checked_ttl(state_ttl, "environment"))
         super().__init__()
         self.job_dir: Path | None = None if job_dir is None else Path(job_dir)
         self._parallelism, self._key_groups = parallelism, key_groups

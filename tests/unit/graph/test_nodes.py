@@ -282,14 +282,21 @@ KEPT: dict[type[Node], dict[str, Any]] = {
         "frame": "rows 2 preceding",
         "functions": {"total": "hw.sum('n')", "nth": "rank()", "before": "lag('n', 2, 'at')"},
     },
-    DeduplicateNode: {"key": "k, n: struct<k:string,n:bigint>"},
+    DeduplicateNode: {
+        "key": "k, n: struct<k:string,n:bigint>",
+        "ttls": {"known_until": "1 h after the row that went on"},
+    },
     TopNNode: {
         "key": "k: string",
         "rows": "k string, n bigint, at bigint",
         "n": 3,
         "order": {"n": True, "at": False},
     },
-    DistinctNode: {"key": "k, n: struct<k:string,n:bigint>", "forgets": True},
+    DistinctNode: {
+        "key": "k, n: struct<k:string,n:bigint>",
+        "forgets": True,
+        "ttls": {"seen": "1 h of processing time after its first row"},
+    },
     KeepFirstNode: {"key": "k: string", "rows": "k string, n bigint, at bigint"},
     KeepLastNode: {"key": "k, n: struct<k:string,n:bigint>", "rows": "k string, n bigint, at bigint"},
     WindowTopNNode: {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from headwater.graph.changelog import APPEND_ONLY, APPEND_OR_RETRACT, Changelog,
 from headwater.graph.checks import check_callable, check_keyed, checked_ttl
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
-from headwater.graph.nodes.core import Node, named
+from headwater.graph.nodes.core import Node, forgets, named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +75,9 @@ class RunningNode(Node):
             ttl_ms=checked_ttl(ttl, name),
         )
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
+
     @property
     def tells_changes(self) -> bool:
         """Whether results are a changelog."""
@@ -92,7 +95,7 @@ class RunningNode(Node):
             "rows": self.input_schema.ddl(),
         }
         words |= {"takes back": True} if self.takes_back else {}
-        return {**words, "forgets": True} if self.ttl_ms is not None else words
+        return {**words, **forgets("kept", self.ttl_ms)}
 
 
 def _told(keys: Sequence[pa.Field]) -> Changelog:
@@ -113,6 +116,8 @@ class ReduceNode(Node):
 
     key: Key
     function: Callable[[Any, Any], Any]
+    ttl_ms: int | None = None
+    """After how long without rows, in processing time, a key is forgotten."""
 
     @classmethod
     def of(cls, flow: Flow, *, function: Callable[[Any, Any], Any], name: str = "reduce") -> Self:
@@ -120,5 +125,8 @@ class ReduceNode(Node):
         check_callable(function, name)
         return cls(name=name, inputs=flow.edges, schema=flow.schema, key=flow.key, function=function)
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=ttl_ms)
+
     def kept(self) -> dict[str, Any]:
-        return {"key": self.key.typed(), "rows": self.schema.ddl()}
+        return {"key": self.key.typed(), "rows": self.schema.ddl(), **forgets("reduced", self.ttl_ms)}

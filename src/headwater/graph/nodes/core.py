@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from headwater.aggregates import Aggregate
 from headwater.data.schema import Schema, type_ddl
 from headwater.descriptors import StateDeclaration
+from headwater.durations import duration_text
+from headwater.expiry import Ttl
 from headwater.graph.changelog import APPEND, APPEND_ONLY, Changelog, Modes
 from headwater.graph.edges import Edge
 
 TTLS = "ttls"
 """The fact of a step that says how long its states last. State fits also where it differs."""
+FORGETS = "forgets"
+"""The fact of a step of the library that says that times are kept besides. State may come from, and go to, one without."""
 NOWHERE = -1
 """The id of a node that no graph has taken yet."""
 
@@ -67,6 +72,10 @@ class Node:
         """Whether something is stored under the step's uid, so that the uid must not depend on other steps."""
         return self.is_stateful or self.is_source or self.sets_time
 
+    def lasting(self, ttl_ms: int) -> Self:
+        """The step with a ttl for all that it keeps by key, where it can have one and was given none."""
+        return self
+
     def kept(self) -> dict[str, Any]:
         """What a stateful step keeps, in words; state fits as long as these are the same."""
         return {}
@@ -114,10 +123,35 @@ def declared(states: Sequence[StateDeclaration]) -> dict[str, list[str]]:
     }
 
 
-def lasting(states: Sequence[StateDeclaration]) -> dict[str, Any]:
+def ttls_of(states: Sequence[StateDeclaration]) -> dict[str, Any]:
     """How long states last, where they expire: a fact that state need not fit."""
-    found = {state.name: state.ttl.describe() for state in states if state.ttl is not None}
+    return ttls({state.name: None if state.ttl is None else state.ttl.describe() for state in states})
+
+
+def ttls(by_state: Mapping[str, str | None]) -> dict[str, Any]:
+    """The same of states that steps of the library keep."""
+    found = {name: words for name, words in by_state.items() if words is not None}
     return {TTLS: found} if found else {}
+
+
+def lasts(ttl_ms: int | None, since: str) -> str | None:
+    """How long something lasts, in words, if it does not last for ever."""
+    return None if ttl_ms is None else f"{duration_text(ttl_ms)} of processing time after {since}"
+
+
+def forgets(state: str, ttl_ms: int | None, since: str = "the last row of its key") -> dict[str, Any]:
+    """That a step forgets keys, if it does."""
+    return {} if ttl_ms is None else {FORGETS: True, **ttls({state: lasts(ttl_ms, since)})}
+
+
+def with_ttl(states: Sequence[StateDeclaration], ttl_ms: int) -> tuple[StateDeclaration, ...]:
+    """The states, those without a ttl with one."""
+    found = []
+    for state in states:
+        lasting = copy.copy(state)
+        lasting.ttl = state.ttl or Ttl(ttl_ms)
+        found.append(lasting)
+    return tuple(found)
 
 
 def named(aggregates: Mapping[str, Aggregate]) -> dict[str, str]:

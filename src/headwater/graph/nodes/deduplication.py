@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from headwater.durations import Duration
+from headwater.durations import Duration, duration_text
 from headwater.errors import GraphError
 from headwater.graph.changelog import Changelog, ChangelogMode
 from headwater.graph.checks import checked_ttl
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
-from headwater.graph.nodes.core import Node
+from headwater.graph.nodes.core import Node, forgets, ttls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +33,16 @@ class DeduplicateNode(Node):
         key = _key(flow, by, name)
         return cls(name=name, inputs=flow.keyed(key).edges, schema=flow.schema, key=key, ttl_ms=checked_ttl(ttl, name))
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
+
     @property
     def grows(self) -> str | None:
         return "every key of its input" if self.ttl_ms is None else None
 
     def kept(self) -> dict[str, Any]:
-        return {"key": self.key.typed()}
+        until = None if self.ttl_ms is None else f"{duration_text(self.ttl_ms)} after the row that went on"
+        return {"key": self.key.typed(), **ttls({"known_until": until})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +80,16 @@ class DistinctNode(Node):
             since_first=since_first,
         )
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
+
     @property
     def grows(self) -> str | None:
         return "every key of its input" if self.ttl_ms is None else None
 
     def kept(self) -> dict[str, Any]:
-        return {"key": self.key.typed()} | ({} if self.ttl_ms is None else {"forgets": True})
+        since = "its first row" if self.since_first else "the last row of its key"
+        return {"key": self.key.typed(), **forgets("seen", self.ttl_ms, since)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +157,9 @@ class KeepLastNode(Node):
             ttl_ms=checked_ttl(ttl, name),
         )
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
+
     @property
     def needs_times(self) -> bool:
         return True
@@ -164,7 +175,7 @@ class KeepLastNode(Node):
 
     def kept(self) -> dict[str, Any]:
         words: dict[str, Any] = {"key": self.key.typed(), "rows": self.schema.ddl()}
-        return words if self.ttl_ms is None else {**words, "forgets": True}
+        return {**words, **forgets("rows", self.ttl_ms)}
 
 
 def _key(flow: Flow, by: str | Sequence[str], step: str) -> Key:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from headwater.graph.connected import pair_edges
 from headwater.graph.edges import LEFT, Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.conditions import condition_query
-from headwater.graph.nodes.core import Node
+from headwater.graph.nodes.core import Node, lasts, ttls
 
 _CHANGES = Changelog(ChangelogMode.RETRACT, keeps_times=False)
 """What a join tells: a pair that goes has the time of the row that takes it away."""
@@ -174,8 +174,13 @@ class RegularJoinNode(JoinNode):
             **join_settings(left, right, name=name, shown=shown),
         )
 
+    def lasting(self, ttl_ms: int) -> Self:
+        left, right = self.ttls_ms
+        return replace(self, ttls_ms=(left or ttl_ms, right or ttl_ms))
+
     def kept(self) -> dict[str, Any]:
-        return {**super().kept(), "how": self.how}
+        left, right = (lasts(ttl_ms, "it came") for ttl_ms in self.ttls_ms)
+        return {**super().kept(), "how": self.how, **ttls({"left": left, "right": right})}
 
     @property
     def grows(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from headwater.data.schema import Schema, SchemaLike
@@ -23,7 +23,7 @@ from headwater.graph.checks import check_keyed, check_states, check_ttls
 from headwater.graph.connected import Broadcast, Connected, pair_edges
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
-from headwater.graph.nodes.core import Node, declared, lasting
+from headwater.graph.nodes.core import Node, declared, ttls_of, with_ttl
 from headwater.graph.nodes.rows import ProcessNode
 
 
@@ -75,8 +75,11 @@ class KeyedProcessNode(Node):
             name=step, inputs=flow.edges, schema=Schema.of(schema), function=function, states=states, key=flow.key
         )
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, states=with_ttl(self.states, ttl_ms))
+
     def kept(self) -> dict[str, Any]:
-        return {"key": self.key.typed(), "states": declared(self.states), **lasting(self.states)}
+        return {"key": self.key.typed(), "states": declared(self.states), **ttls_of(self.states)}
 
     @property
     def gives_times(self) -> bool:
@@ -126,6 +129,9 @@ class CoProcessNode(Node):
             key=left.key,
             right_key=right.key,
         )
+
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, states=with_ttl(self.states, ttl_ms))
 
     def kept(self) -> dict[str, Any]:
         return {
@@ -190,12 +196,15 @@ class BroadcastProcessNode(Node):
             key=data.key,
         )
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, states=with_ttl(self.states, ttl_ms))
+
     def kept(self) -> dict[str, Any]:
         return {
             "key": self.key.typed(),
             "states": declared(self.states),
             "broadcast states": declared(self.broadcast_states),
-            **lasting(self.states),
+            **ttls_of(self.states),
         }
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from headwater.graph.changelog import APPEND_OR_RETRACT, Changelog, ChangelogMod
 from headwater.graph.checks import check_keyed, check_time_column, checked_ttl
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
-from headwater.graph.nodes.core import Node
+from headwater.graph.nodes.core import Node, lasts, ttls
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,9 @@ class TopNNode(Node):
             ttl_ms=checked_ttl(ttl, name),
         )
 
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
+
     @property
     def sends_before(self) -> bool:
         """Whether a row comes with the one whose place it takes."""
@@ -129,6 +132,7 @@ class TopNNode(Node):
 
     def kept(self) -> dict[str, Any]:
         words = {"key": self.key.typed(), "rows": self.rows.ddl(), **self.ranking.kept()}
+        words |= ttls({"rows": lasts(self.ttl_ms, "it came")})
         return {**words, "takes back": True} if self.takes_back else words
 
 

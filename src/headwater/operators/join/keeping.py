@@ -13,16 +13,24 @@ from headwater.state.table import StateTable
 class KeepsRows(StatefulOperator):
     """A join over stores by name."""
 
-    def __init__(self, stores: dict[str, RowStore]) -> None:
-        self._stores = stores
-        self._dropped = 0
+    def __init__(self, stores: dict[str, RowStore], *, forgets: bool = False) -> None:
+        """One that forgets counts what has expired."""
+        self._stores, self._forgets = stores, forgets
+        self._dropped = self._expired = 0
 
     def tables(self) -> dict[str, StateTable]:
         return {**self._stores}
 
     def counters(self) -> dict[str, int]:
-        dropped, self._dropped = self._dropped, 0
-        return {"late_dropped": dropped}
+        found = {"late_dropped": self._dropped, **({"state_expired": self._expired} if self._forgets else {})}
+        self._dropped = self._expired = 0
+        return found
+
+    def _forget(self, store: RowStore, until_ms: int) -> None:
+        """Let rows go that came at a time or before."""
+        before = len(store)
+        store.expire(until_ms)
+        self._expired += before - len(store)
 
     def meta(self) -> dict[str, Any]:
         return {name: store.meta() for name, store in self._stores.items()}

@@ -109,7 +109,8 @@ class RegularJoinOperator(KeepsRows):
             is_changelog=node.right_changes,
         )
         self._columns = PairColumns(node, left_may_lack=self._right.is_outer)
-        super().__init__({"left": self._left.store, "right": self._right.store})
+        forgets = any(ttl_ms is not None for ttl_ms in node.ttls_ms)
+        super().__init__({"left": self._left.store, "right": self._right.store}, forgets=forgets)
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
         self._expire(time.now_ms)
@@ -163,7 +164,7 @@ class RegularJoinOperator(KeepsRows):
     def _expire(self, now_ms: int) -> None:
         for side, ttl_ms in zip((self._left, self._right), self._node.ttls_ms, strict=True):
             if ttl_ms is not None:
-                side.store.expire(now_ms - ttl_ms)
+                self._forget(side.store, now_ms - ttl_ms)
 
 
 def _turning_points(arrived: _Arrived, net: Net, side: _Side) -> tuple[Flags, Flags]:

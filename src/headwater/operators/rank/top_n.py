@@ -34,7 +34,7 @@ class TopNOperator(KeepsRows):
     def __init__(self, node: TopNNode, step: str, row: type[Row]) -> None:
         self._node, self._names = node, list(node.key.columns)
         self._store = RowStore(node.rows.arrow, self._names)
-        super().__init__({"rows": self._store})
+        super().__init__({"rows": self._store}, forgets=node.ttl_ms is not None)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         self._expire(time.now_ms)
@@ -61,7 +61,7 @@ class TopNOperator(KeepsRows):
 
     def _expire(self, now_ms: int) -> None:
         if self._node.ttl_ms is not None:
-            self._store.expire(now_ms - self._node.ttl_ms)
+            self._forget(self._store, now_ms - self._node.ttl_ms)
 
     def _shown(self, rows: Candidates) -> Candidates:
         """Of rows in the order of keys and ranks, those that are given."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,11 @@ class DiskTimes:
 
     def add(self, time_ms: int | None, item: Any) -> None:
         self._held.add(time_ms, item)
+        if len(self._held) > HELD_ITEMS:
+            self._move()
+
+    def add_all(self, time_ms: int | None, items: Sequence[Any]) -> None:
+        self._held.add_all(time_ms, items)
         if len(self._held) > HELD_ITEMS:
             self._move()
 

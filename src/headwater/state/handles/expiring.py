@@ -17,7 +17,7 @@ from headwater.descriptors import MapState, StateDeclaration
 from headwater.expiry import Ttl
 from headwater.state.handles.slot import Slot
 from headwater.state.memory import WRITTEN, Entry
-from headwater.state.table import StateTable
+from headwater.state.table import CHUNK_ROWS, StateTable
 from headwater.state.time_index import TimeIndex
 
 Timed = tuple[Any, int | None]
@@ -66,7 +66,9 @@ class ExpiringSlot(Slot):
             for item in self._in_order(untimed):
                 self._set_time(item)
         due = self._times.until(now_ms - self._ttl.ms)
-        return self._remove_older(now_ms - self._ttl.ms, self._in_order(due)) if due else 0
+        items = self._in_order(due) if due else []
+        slices = (items[start : start + CHUNK_ROWS] for start in range(0, len(items), CHUNK_ROWS))
+        return sum(self._remove_older(now_ms - self._ttl.ms, some) for some in slices)
 
     def _in_order(self, items: Iterable[Any]) -> Sequence[Any]:
         """Items, each once, in an order that depends on them alone."""

@@ -67,7 +67,7 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
 
     def _remove_older(self, until_ms: int, items: Sequence[Any]) -> int:
         removed = 0
-        for key in items:
+        for key in self._table.fetch(items):
             entry = self._table.entry(key)
             kept = entry[self._value]
             if kept is None:

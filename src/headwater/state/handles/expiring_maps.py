@@ -90,6 +90,7 @@ class ExpiringMapHandle(ExpiringSlot, MapHandle):
 
     def _remove_older(self, until_ms: int, items: Sequence[Any]) -> int:
         removed = 0
+        self._table.fetch([key for key, _ in items])
         for item in items:
             key, entry = item
             row = self._table.entry(key)

@@ -1,0 +1,105 @@
+"""A ttl for all state of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts.halves import run_epochs
+
+import headwater as hw
+
+ROWS = [("a", 1), ("b", 2), ("a", 4), ("a", 8)]
+SCHEMA = "k string, n long"
+CLOCK = [1000, 2000, 10_000, 11_000]
+"""The times of the four epochs: what was kept in the first two is forgotten by the third."""
+
+
+class Total(hw.KeyedProcessFunction):
+    total = hw.ValueState("long", default=0)
+    own = hw.ValueState("long", default=0, ttl=hw.ttl("1 d"))
+
+    def process(self, row: Any, ctx: hw.Context) -> Any:
+        self.total.set(self.total.get() + row.n)
+        self.own.set(self.own.get() + row.n)
+        yield ctx.key, self.total.get() * 1000 + self.own.get()
+
+
+def same(row: Any) -> Any:
+    return row
+
+
+STEPS: dict[str, tuple[Callable[[hw.Stream], Any], list[Any], list[Any]]] = {
+    "process": (
+        lambda s: s.key_by("k").process(Total(), SCHEMA).with_uid("step"),
+        [("a", 1001), ("b", 2002), ("a", 5005), ("a", 13013)],
+        [("a", 1001), ("b", 2002), ("a", 4005), ("a", 12013)],
+    ),
+    "reduce": (
+        lambda s: s.key_by("k").reduce(lambda a, b: (a.k, a.n + b.n)).with_uid("step"),
+        [("a", 1), ("b", 2), ("a", 5), ("a", 13)],
+        [("a", 1), ("b", 2), ("a", 4), ("a", 12)],
+    ),
+    "agg": (
+        lambda s: s.key_by("k").agg(n=hw.sum("n")).with_uid("step"),
+        [("a", 1), ("b", 2), ("a", 5), ("a", 13)],
+        [("a", 1), ("b", 2), ("a", 4), ("a", 12)],
+    ),
+    "deduplicate": (lambda s: s.deduplicate("k").with_uid("step"), ROWS[:2], ROWS[:3]),
+}
+
+
+def env_of(build: Callable[[hw.Stream], Any], ttl: Any, backend: Any = "memory") -> tuple[hw.Environment, Any]:
+    env = hw.Environment("all", engine="local", max_rows_per_epoch=1, state_ttl=ttl, state_backend=backend)
+    sink = hw.connectors.memory()
+    build(env.from_rows(ROWS, SCHEMA)).sink(sink, name="out")
+    return env, sink
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+@pytest.mark.parametrize("step", STEPS)
+def test_steps_that_say_nothing_themselves_forget(step: str, backend: str) -> None:
+    build, always, forgetful = STEPS[step]
+    for ttl, expected in ((None, always), ("5 s", forgetful)):
+        env, sink = env_of(build, ttl, backend)
+        job = env.run(bounded=True, clock=lambda n: CLOCK[max(0, min(n, 3))])
+        assert [tuple(row) for row in sink.rows] == expected
+        if ttl is not None and step != "deduplicate":
+            assert job.status().steps["step"]["state_expired"] == 2
+
+
+@pytest.mark.parametrize("step", ["process", "reduce", "agg"])
+@pytest.mark.parametrize(("before", "after"), [(None, "5 s"), ("5 s", None), ("1 h", "5 s")])
+def test_it_comes_and_goes_over_a_savepoint(tmp_path: Path, step: str, before: Any, after: Any) -> None:
+    build, always, forgetful = STEPS[step]
+    clock = lambda n: CLOCK[max(0, min(n, 3))]  # noqa: E731
+    path = run_epochs(env_of(build, before)[0], 2, clock=clock).savepoint(tmp_path / "sp")
+    env, sink = env_of(build, after)
+    told = str(hw.savepoint.check(path, env))
+    assert ("expires no more, was 5 s of" if after is None else "expires 5 s of processing time after") in told
+    assert ("counted from the start" in told) == (before is None)
+    assert "@" not in told.replace("@position", "")
+    assert "value.f" not in told
+    env.run(from_=path, bounded=True, clock=clock)
+    kept = after is None or before is None  # what had no time has that of the third epoch
+    assert [tuple(row) for row in sink.rows] == (always if kept else forgetful)[2:]
+
+
+def test_a_ttl_of_nothing_is_refused() -> None:
+    with pytest.raises(hw.GraphError, match="step 'environment' needs a ttl of more than nothing; got '0 s'"):
+        hw.Environment("x", engine="local", state_ttl="0 s")
+
+
+def test_a_job_that_forgets_does_not_grow() -> None:
+    env, _ = env_of(lambda s: s.deduplicate("k"), "1 h")
+    assert all(node.grows is None for node in env.graph)
+    assert "1 h after" in env.explain("state")
+
+
+def test_both_sides_of_a_regular_join_forget() -> None:
+    env = hw.Environment("join", engine="local", state_ttl="1 h")
+    left, right = (env.from_rows(ROWS, SCHEMA, name=name).key_by("k") for name in ("left", "right"))
+    left.join_regular(right, ttl=("1 d", None)).sink(hw.connectors.memory())
+    assert [node.ttls_ms for node in env.graph if node.operation == "regular_join"] == [(86_400_000, 3_600_000)]
