@@ -9,6 +9,7 @@ import pytest
 from headwater.clock.timers import TimerQueue
 from headwater.functions import EVENT
 from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
 from headwater.state.memory import MEMORY
 from headwater.state.spread import BY_KEY
 from headwater.state.timers import HeapTimers
@@ -97,7 +98,7 @@ def test_a_timer_that_came_and_went_is_not_told(queue: TimerQueue) -> None:
 
 @pytest.mark.parametrize("backend", ["memory", "disk"])
 def test_timers_that_are_moved_again_and_again_leave_little_behind(backend: str, tmp_path: Path) -> None:
-    opened = DiskBackend("step", tmp_path) if backend == "disk" else MEMORY
+    opened = DiskBackend("step", tmp_path, Bound(1 << 20)) if backend == "disk" else MEMORY
     timers: Any = opened.timers(pa.int64())
     queue = TimerQueue("step", EVENT, pa.int64(), BY_KEY, timers)
     heap = (timers._near if backend == "disk" else timers)._heap

@@ -1,0 +1,278 @@
+"""How cost grows with size: what a step does at three sizes each, by CPU time, and the exponent of its growth.
+
+An exponent of 1 is linear: four times as much costs four times as much. The last line has the largest one as `ratio`.
+Steps run by hand, without an engine, in this process; the best of some rounds counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+import headwater as hw
+from headwater.clock.timers import TimerQueue
+from headwater.data.batch import MIN_TIMESTAMP, Batch
+from headwater.data.schema import Schema
+from headwater.functions import EVENT
+from headwater.operators.contract import StepTime
+from headwater.plan.plan import plan_job
+from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
+from headwater.state.handles.opening import open_states
+from headwater.state.memory import MEMORY, Cursor
+from headwater.state.spread import BY_KEY
+from headwater.task.outlet import Outlet
+from headwater.task.payload import EpochFacts
+from headwater.testing import Harness
+
+ROUNDS = 2
+SCHEMA = Schema.of("k long, v long")
+KEYS, ROWS = 1_000, 2_000
+DISK_BYTES = 16 << 20
+"""The bound of state on disk in memory: the largest does not fit."""
+
+Run = Callable[[], Any]
+"""What is measured."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Work of a size."""
+
+    name: str
+    sizes: tuple[int, int, int]
+    prepare: Callable[[int], Run]
+    """Gives what is measured at a size; what this does itself is not."""
+
+
+class Step:
+    """A stateful step of a stream, given rows and watermarks by hand."""
+
+    def __init__(self, build: Callable[[Any], Any]) -> None:
+        entries = [entry for host in Harness(build, SCHEMA)._cluster.hosts.values() for entry in host._entries]
+        self._operator: Any = entries[0].operator
+        self.rows_out = 0
+
+    def process(self, keys: Any, times: Any, watermark_ms: int = MIN_TIMESTAMP) -> None:
+        """Rows with these keys and times."""
+        table = pa.table({"k": np.asarray(keys, np.int64), "v": np.ones(len(keys), np.int64)})
+        batch = Batch(table.cast(SCHEMA.arrow), np.asarray(times, np.int64))
+        self._operator.process(batch, StepTime(watermark_ms, 0), self._emit)
+
+    def watermark(self, to_ms: int) -> None:
+        """Event time moves."""
+        self._operator.advance_watermark(StepTime(to_ms, 0), self._emit)
+
+    def _emit(self, _: str | None, batch: Batch) -> None:
+        self.rows_out += len(batch)
+
+
+def random_rows(rows: int, keys: int, until_ms: int, seed: int = 7) -> tuple[Any, Any]:
+    """Keys and times."""
+    chance = np.random.default_rng(seed)
+    return chance.integers(0, keys, rows), np.sort(chance.integers(0, until_ms, rows))
+
+
+def windows(assigner: Callable[[int], Any], *, late: bool) -> Callable[[int], Run]:
+    """So many slices: rows come and all windows fire, or 100 late rows come into windows that have."""
+
+    def prepare(slices: int) -> Run:
+        def build(stream: Any) -> Any:
+            return stream.key_by("k").window(assigner(slices)).allow_lateness("1 day").agg(n=hw.count(), t=hw.sum("v"))
+
+        step = Step(build)
+        until_ms = slices * 1_000
+
+        def fire() -> None:
+            step.process(*random_rows(ROWS, KEYS, until_ms))
+            step.watermark(2 * until_ms)
+
+        if not late:
+            return fire
+        fire()
+        return lambda: step.process(*random_rows(100, KEYS, until_ms), 2 * until_ms)
+
+    return prepare
+
+
+def late_in_large(keys: int) -> Run:
+    """A tumbling window of so many keys, into which some late rows come, epoch by epoch."""
+    step = Step(lambda s: s.key_by("k").window(hw.tumbling("10 s")).allow_lateness("1 day").agg(n=hw.count()))
+    step.process(np.arange(keys), np.zeros(keys))
+    step.watermark(10_000)
+
+    def run() -> None:
+        for number in range(20):
+            step.process(np.arange(100) * 7 + number, np.zeros(100), 10_000)
+
+    return run
+
+
+def sessions(count: int) -> Run:
+    """So many sessions of one key in one epoch; they fire."""
+    step = Step(lambda s: s.key_by("k").window(hw.session("10 ms")).agg(n=hw.count()))
+    times = np.random.default_rng(7).permutation(count) * 100
+
+    def run() -> None:
+        step.process(np.zeros(count), times)
+        step.watermark(count * 100)
+
+    return run
+
+
+def late_sessions(count: int) -> Run:
+    """So many sessions of one key that are kept; rows come for some, epoch by epoch."""
+    step = Step(lambda s: s.key_by("k").window(hw.session("10 ms")).allow_lateness("100 days").agg(n=hw.count()))
+    step.process(np.zeros(count), np.arange(count) * 100)
+    step.watermark(count * 100)
+
+    def run() -> None:
+        for number in range(100):
+            step.process([0], [number * 700 % (count * 100)], count * 100)
+
+    return run
+
+
+def moved_timers(*, on_disk: bool) -> Callable[[int], Run]:
+    """2,000 timers that are moved, so many times."""
+
+    def prepare(epochs: int) -> Run:
+        def run() -> None:
+            with backend(on_disk=on_disk) as opened:
+                queue = TimerQueue("step", EVENT, pa.int64(), BY_KEY, opened.timers(pa.int64()))
+                for epoch in range(epochs):
+                    for key in range(2_000):
+                        queue.delete(1 << 40 | epoch, key)
+                        queue.register(1 << 40 | (epoch + 1), key)
+
+        return run
+
+    return prepare
+
+
+def keys_on_disk(count: int) -> Run:
+    """So many keys, written 10,000 an epoch; then some that are there are read and written."""
+
+    def run() -> None:
+        with backend(on_disk=True) as opened:
+            cursor = Cursor()
+            entries, tables = open_states([hw.ValueState("it", "long")], "step", pa.int64(), cursor, backend=opened)
+            state: Any = tables["it"]
+            for start in range(0, count, 10_000):
+                for key in range(start, start + 10_000):
+                    cursor.entry = entries.entry(key)
+                    state.set(key)
+                state.changes()
+            for key in range(0, count, 97):
+                cursor.entry = entries.entry(key)
+                state.set(state.get() + 1)
+            state.changes()
+
+    return run
+
+
+@contextmanager
+def backend(*, on_disk: bool) -> Any:
+    """A backend in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
+        opened: Any = DiskBackend("step", Path(folder), Bound(DISK_BYTES)) if on_disk else MEMORY
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def fused(build: Callable[[Any, int], Any]) -> Callable[[int], Run]:
+    """Rows through so many fused steps behind a source."""
+
+    def prepare(count: int) -> Run:
+        env = hw.Environment("growth", engine="local", parallelism=1)
+        build(env.from_rows([], SCHEMA), count).sink(hw.connectors.memory(), name="out")
+        plan = plan_job(env.graph, 1, 128)
+        outlet = Outlet.behind(plan, plan.sources()[0])
+        keys = np.arange(ROWS)
+        batch = Batch(pa.table({"k": keys, "v": keys}).cast(SCHEMA.arrow), keys)
+
+        def run() -> None:
+            outlet.begin(EpochFacts(0, 0), "split")
+            outlet.emit(None, batch)
+            outlet.finish(0)
+
+        return run
+
+    return prepare
+
+
+def diamonds(stream: Any, count: int) -> Any:
+    """Two branches that meet, again and again."""
+    for number in range(2, 2 + count):
+        stream = stream.where(f"k % {number} = 0").union(stream.where(f"k % {number} <> 0"))
+    return stream
+
+
+def maps(stream: Any, count: int) -> Any:
+    """Steps one behind the other."""
+    for _ in range(count):
+        stream = stream.map(lambda row: row)
+    return stream
+
+
+CASES = [
+    Case("slices of sliding windows", (128, 512, 2048), windows(lambda n: hw.sliding(f"{n} s", "1 s"), late=False)),
+    Case("slices of cumulating windows", (128, 512, 2048), windows(lambda n: hw.cumulate("1 s", f"{n} s"), late=False)),
+    Case("slices, 100 late rows", (128, 512, 2048), windows(lambda n: hw.sliding(f"{n} s", "1 s"), late=True)),
+    Case("keys of a window with late rows", (20_000, 80_000, 320_000), late_in_large),
+    Case("sessions of a key", (2_000, 8_000, 32_000), sessions),
+    Case("sessions kept, 100 late rows", (2_000, 8_000, 32_000), late_sessions),
+    Case("timers moved, times", (20, 80, 320), moved_timers(on_disk=False)),
+    Case("timers moved on disk, times", (20, 80, 320), moved_timers(on_disk=True)),
+    Case("keys on disk", (40_000, 160_000, 640_000), keys_on_disk),
+    Case("diamonds of branches", (8, 32, 128), fused(diamonds)),
+    Case("maps one behind the other", (50, 200, 800), fused(maps)),
+]
+
+
+def seconds(run: Run) -> float:
+    """The CPU time that it takes."""
+    gc.collect()
+    gc.disable()
+    try:
+        begin = time.process_time()
+        run()
+        return time.process_time() - begin
+    finally:
+        gc.enable()
+
+
+def main() -> None:
+    """Measure every case, or those whose names have a given word, and print the table, the last line as JSON."""
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    exponents = {}
+    print(f"{'':34}{'sizes':>26}{'CPU seconds':>30}{'exponent':>10}")
+    for case in CASES:
+        if word not in case.name:
+            continue
+        costs = [min(seconds(case.prepare(size)) for _ in range(ROUNDS)) for size in case.sizes]
+        exponents[case.name] = float(np.polyfit(np.log(case.sizes), np.log(np.maximum(costs, 1e-4)), 1)[0])
+        sizes = " ".join(f"{size:>8,}" for size in case.sizes)
+        times = " ".join(f"{cost:>9.3f}" for cost in costs)
+        print(f"{case.name:34}{sizes:>26}{times:>30}{exponents[case.name]:>10.2f}", flush=True)
+    largest = max(exponents, key=lambda name: exponents[name])
+    print(json.dumps({"bench": "growth", "of": largest, "ratio": round(exponents[largest], 3)}))
+
+
+if __name__ == "__main__":
+    main()
