@@ -101,6 +101,50 @@ def averaged(rows: Stream) -> dict[str, Stream]:
     )
 
 
+def ranked(rows: Stream) -> dict[str, Stream]:
+    """Rows by their place: Top-N with the number and without, first and last rows, different rows."""
+    place = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {}) AS r FROM ranked"
+    return queries(
+        rows,
+        "ranked",
+        main=f"SELECT k, n, r FROM ({place.format('n DESC')}) WHERE r <= 2",
+        best=f"SELECT k, n FROM ({place.format('n DESC')}) WHERE r <= 2",
+        first=f"SELECT k, n FROM ({place.format('ts')}) WHERE r = 1",
+        last=f"SELECT k, n FROM ({place.format('ts DESC')}) WHERE r = 1",
+        different="SELECT DISTINCT k FROM ranked",
+    )
+
+
+def over(rows: Stream) -> dict[str, Stream]:
+    """Each row with those before it: all, two, and those of two seconds; and rows in the order of time."""
+    window = "PARTITION BY k ORDER BY ts"
+    return queries(
+        rows,
+        "measures",
+        main=f"SELECT k, n, SUM(n) OVER ({window}) AS total FROM measures",
+        two=f"SELECT n, SUM(n) OVER ({window} ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM measures",
+        range=f"""SELECT n, COUNT(*) OVER ({window} RANGE BETWEEN INTERVAL '2' SECOND PRECEDING AND CURRENT ROW) AS c
+            FROM measures""",
+        before=f"SELECT n, LAG(n) OVER ({window}) AS b FROM measures",
+        sorted="SELECT n FROM measures ORDER BY ts",
+    )
+
+
+def joined(rows: Stream) -> dict[str, Stream]:
+    """Pairs of all rows so far, with rows alone, and rows that have a partner or none."""
+    left, right = (f"(SELECT k, n FROM sides WHERE n {sign} 10)" for sign in ("<", ">="))
+    return queries(
+        rows,
+        "sides",
+        main=f"SELECT a.n AS a, b.n AS b FROM {left} a JOIN {right} b ON a.k = b.k",
+        outer=f"SELECT a.n AS a, b.n AS b FROM {left} a FULL JOIN {right} b ON a.k = b.k",
+        some=f"SELECT n FROM {left} a WHERE k IN (SELECT k FROM {right} b)",
+        none=f"SELECT n FROM {left} a WHERE NOT EXISTS (SELECT 1 FROM {right} b WHERE a.k = b.k)",
+        totals=f"""SELECT a.n AS a, b.s AS s FROM {left} a
+            JOIN (SELECT k, SUM(n) AS s FROM {right} GROUP BY k) b ON a.k = b.k""",
+    )
+
+
 PROGRAMS: dict[str, Program] = {
     "sql_computed": computed,
     "sql_grouped": grouped,
@@ -108,4 +152,7 @@ PROGRAMS: dict[str, Program] = {
     "sql_called": called,
     "sql_near": near,
     "sql_averaged": averaged,
+    "sql_ranked": ranked,
+    "sql_over": over,
+    "sql_joined": joined,
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headwater.epoch.offset import BySplit
+from headwater.job.analysis_text import analysis_text
 from headwater.job.checkpoints.history import EpochLine, read_history
 from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner
@@ -66,6 +67,10 @@ class JobView:
     def splits(self) -> Splits:
         """Per source uid and split: its rows and watermark, whether it is idle, and when it last had rows, of the last run."""
         return self.status.splits
+
+    def explain_analyze(self) -> str:
+        """What each step does: its rows, its time, its state, and how they are spread over subtasks, of the last run."""
+        return analysis_text(self.status)
 
     def epochs(self) -> dict[int, EpochLine]:
         """The newest epochs by number, oldest first: when and how long they were computed, and what steps did in them."""

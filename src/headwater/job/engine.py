@@ -86,6 +86,9 @@ class Job(Protocol):
     def status(self) -> JobStatus:
         """Where the job stands."""
 
+    def explain_analyze(self) -> str:
+        """What each step does: its rows, its time, its state, and how they are spread over subtasks, of the run so far."""
+
     def checkpoints(self) -> Checkpoints:
         """The checkpoints that are retained now; for jobs on Spark."""
 

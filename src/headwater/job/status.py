@@ -52,6 +52,9 @@ class StepStatus(Mapping[str, Any]):
     """What was written for each state, where an epoch is looked at."""
     outputs: Mapping[str, int] = field(default_factory=dict)
     """How many rows went to each side output, by tag; those of a step are among `rows_out`, those of a source are not."""
+    work: Mapping[str, int] = field(default_factory=dict)
+    """`busy_us` on all subtasks, `state_bytes`, about, and how work is spread: `subtasks`, `busiest_rows`, those that the
+    busiest subtask of each epoch got, and `largest_state`, the entries of the one that has most."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> StepStatus:
@@ -89,6 +92,13 @@ class StepStatus(Mapping[str, Any]):
             _summed([self.counters, *(part.counters for part in parts)]),
             self.changelog_bytes,
             _summed([self.outputs, *(part.outputs for part in parts)]),
+            {
+                "busy_us": self.work.get("busy_us", 0) + sum(part.busy_us for part in parts),
+                "state_bytes": sum(part.state_bytes for part in parts),
+                "subtasks": len(parts),
+                "busiest_rows": self.work.get("busiest_rows", 0) + max(part.rows_in for part in parts),
+                "largest_state": max(sum(part.state.values()) for part in parts),
+            },
         )
 
 
@@ -119,6 +129,8 @@ class JobStatus(Versioned):
     """Per source uid and split: rows_in of this run, watermark_ms, is_idle, last_rows_ms."""
     now_ms: int | None = None
     """The time of the newest epoch."""
+    since_ms: int | None = None
+    """The time of the first epoch of this run."""
 
     def __repr__(self) -> str:
         return status_text(self)
@@ -140,6 +152,7 @@ class JobStatus(Versioned):
             positions=positions_of(reports),
             splits=splits_after(self.splits, reports, now_ms),
             now_ms=now_ms,
+            since_ms=now_ms if self.since_ms is None else self.since_ms,
         )
 
     def _content(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.job.watermark_text import mark_text
@@ -31,9 +31,7 @@ def status_text(status: JobStatus) -> str:
             f"started again {len(status.restarts)} times, last after {last.error}: {_first_line(last.message)}"
         )
     if status.steps:
-        cells = [_COLUMNS, *(_cells(uid, step) for uid, step in status.steps.items())]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines += ["  ".join(_padded(row, widths)).rstrip() for row in cells]
+        lines += aligned([_COLUMNS, *(_cells(uid, step) for uid, step in status.steps.items())], numbers=(1, 2))
     return "\n".join(lines)
 
 
@@ -58,10 +56,15 @@ def _more(step: StepStatus, before: str = "") -> str:
     return before + ", ".join(said) if said else ""
 
 
-def _padded(row: tuple[str, ...], widths: list[int]) -> list[str]:
-    """Names to the left, numbers to the right."""
+def aligned(cells: Sequence[tuple[str, ...]], numbers: Container[int]) -> list[str]:
+    """Rows of a table as lines: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(_padded(row, widths, numbers)).rstrip() for row in cells]
+
+
+def _padded(row: tuple[str, ...], widths: list[int], numbers: Container[int]) -> list[str]:
     return [
-        f"{cell:>{width}}" if place in (1, 2) else f"{cell:<{width}}"
+        f"{cell:>{width}}" if place in numbers else f"{cell:<{width}}"
         for place, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from headwater.durable import append_line
 from headwater.epoch.protocol import Claim, Computed, EpochProtocol
 from headwater.errors import HeadwaterError, JobError
+from headwater.job.analysis_text import analysis_text
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
@@ -139,6 +140,9 @@ class SupervisedJob(ABC):
 
     def status(self) -> JobStatus:
         return self._status
+
+    def explain_analyze(self) -> str:
+        return analysis_text(self._status)
 
     def _note(self, **facts: Any) -> None:
         """Change what the status says."""

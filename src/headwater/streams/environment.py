@@ -233,7 +233,7 @@ class Environment(SqlDoor, Previews):
             raise JobError.not_supported("checkpoints are Spark's", "start from a savepoint, or with engine='spark'")
         savepoint = None if isinstance(from_, Checkpoint) else from_
         origin = self._origin(savepoint, renamed, allow_dropped_state=allow_dropped_state)
-        return self._start(
+        self._started = self._start(
             self.graph,
             self.job_dir,
             bounded=bounded,
@@ -244,6 +244,7 @@ class Environment(SqlDoor, Previews):
             clock=clock,
             restart_time=restart_time,
         )
+        return self._started
 
     def run(
         self,

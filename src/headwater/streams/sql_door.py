@@ -30,6 +30,8 @@ class SqlDoor:
     """What an environment has for SQL. What SQL needs is imported when it is first used."""
 
     graph: Graph
+    _started: Job | None = None
+    """The job that was started last."""
 
     @cached_property
     def _sql(self) -> Session:
@@ -91,9 +93,13 @@ class SqlDoor:
         job: Job = self.run(**settings)  # type: ignore[attr-defined]
         return job
 
-    def _explained(self, relation: Relation, of: str) -> str:
+    def _explained(self, relation: Relation | None, of: str) -> str:
         from headwater.streams.table import Table
 
+        if relation is None:
+            if self._started is None:
+                raise GraphError.bad_argument("EXPLAIN ANALYZE", "shows a job that runs", "none", "call env.start()")
+            return self._started.explain_analyze()
         return Table(self, relation).explain(of)  # type: ignore[arg-type]
 
     def table_rows(self, name: str) -> list[Any]:

@@ -16,6 +16,7 @@ from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, concat
 from headwater.data.row_kinds import ROW_KIND
+from headwater.graph.holdings import bytes_of
 from headwater.graph.nodes import AssignWatermarksNode, Node
 from headwater.operators.contract import Emit, Operator, StepTime, TakesCombined, TakesTwo
 from headwater.operators.registry import operator_for
@@ -179,6 +180,10 @@ class _Entry:
         else:
             self.operator = PassOperator()
             self._outlet = Outlet.into(plan, node)
+        self._entry_bytes = {
+            name: sum(bytes_of(field.type) for field in table.dump().schema)
+            for name, table in self.operator.tables().items()
+        }
 
     def tables(self) -> dict[str, StateTable]:
         quiet = {} if self._quiet is None else self._quiet.tables()
@@ -202,6 +207,7 @@ class _Entry:
 
     def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
         """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""
+        started = time.perf_counter()
         standing = self._valve.watermark()
         rows_out = 0
         outlet = self._outlet
@@ -230,8 +236,16 @@ class _Entry:
         for kept, emitted in ((outcome.sink_batches, outlet.sink_batches), (outcome.unread, outlet.unread)):
             for name, batches in emitted.items():
                 kept.setdefault(name, []).extend(batches)
+        sizes = self.sizes()
         counters = StepCounters(
-            rows_in, rows_out, after.watermark_ms, self.sizes(), self.operator.counters(), outputs=outlet.outputs()
+            rows_in,
+            rows_out,
+            after.watermark_ms,
+            sizes,
+            self.operator.counters(),
+            outputs=outlet.outputs(),
+            busy_us=round((time.perf_counter() - started) * 1_000_000),
+            state_bytes=sum(count * self._entry_bytes[name] for name, count in sizes.items()),
         )
         if facts.unaligned_ms is not None:
             counters = replace(counters, in_flight=self._in_flight.rows, budget=self._in_flight.budget)

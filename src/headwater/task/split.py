@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ class SplitHost:
         mark = channel_watermark(self._node.watermarks, self.uid, self._node.schema.row)
         noticed, rows = Noticed(self._node), 0
         dead_letters = 0
+        busy, started = 0.0, time.perf_counter()
         for batch in self._batches(start, end):
             if isinstance(batch, DeadLetters):
                 dead_letters += len(batch.table)
@@ -51,7 +53,9 @@ class SplitHost:
                 noticed.see(batch)
                 rows += len(batch)
             outlet.emit(None, batch)
+            busy += time.perf_counter() - started
             yield Outcome(outlet.take())
+            started = time.perf_counter()
         watermark_ms = MAX_TIMESTAMP if ended else mark.end()
         last: list[Routed] = outlet.finish(watermark_ms, idle=idle)
         counters = StepCounters(
@@ -62,6 +66,7 @@ class SplitHost:
             furthest_ms=noticed.furthest_ms,
             absent=noticed.absent,
             outputs=outlet.outputs(),
+            busy_us=round((busy + time.perf_counter() - started) * 1_000_000),
         )
         steps = {self.uid: counters, **outlet.fused()}
         yield Outcome(last, facts.epoch, outlet.sink_batches, outlet.unread, steps)

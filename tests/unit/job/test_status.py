@@ -34,6 +34,7 @@ def test_counters_travel_by_name_and_are_summed_over_subtasks_and_epochs() -> No
         "watermark_ms": 50,
         "state": {"n": 3},
         "outputs": {"late": 6},
+        "work": {"busy_us": 0, "state_bytes": 0, "subtasks": 2, "busiest_rows": 10, "largest_state": 2},
     }
     assert (step.rows_in, step.counters["retries"]) == (step["rows_in"], step["retries"])
     assert (status.epoch, status.aligned_epoch) == (1, -1)

@@ -32,8 +32,8 @@ from headwater.sql.text.statements import (
     StatementSet,
 )
 
-Explains = Callable[[Relation, str], str]
-"""Says how what gives rows would run: its plan, its state or its changelog."""
+Explains = Callable[[Relation | None, str], str]
+"""Says how what gives rows would run: its plan, its state or its changelog; or without it, what the job does."""
 _DETAILS: Final = {"": "plan", "STATE": "state", "CHANGELOG_MODE": "changelog"}
 
 
@@ -101,9 +101,11 @@ def _run(session: Session, statement: Statement, explains: Explains) -> tuple[li
 
 def _explained(session: Session, statement: Explain, explains: Explains) -> list[Any]:
     """How queries would run; of an INSERT what goes into its table."""
+    if statement.detail == "ANALYZE" and not statement.statements:
+        return [Plan(explains(None, "analyze"))]
     if statement.detail not in _DETAILS:
         raise SqlError.not_supported(
-            statement.place, f"EXPLAIN {statement.detail}", "there are EXPLAIN, EXPLAIN STATE and CHANGELOG_MODE"
+            statement.place, f"EXPLAIN {statement.detail} of a query", "it shows the job that runs: write it alone"
         )
     catalog, text = session.catalog, statement.place.text
     inserts = [one for one in statement.statements if isinstance(one, Insert)]

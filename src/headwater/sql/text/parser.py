@@ -270,6 +270,8 @@ class StatementParser(QueryParser):
             raise SqlError.not_supported(
                 self._here(), f"EXPLAIN {detail}", "there are EXPLAIN, EXPLAIN STATE, CHANGELOG_MODE and ANALYZE"
             )
+        if detail == "ANALYZE" and not self._curr:
+            return lambda place: Explain(place, detail, ())
         if self._match_text_seq("STATEMENT", "SET", "BEGIN"):
             return self._first_of_set(detail)
         inner = self._insert() if self._match_text_seq("INSERT") else self._query_only()

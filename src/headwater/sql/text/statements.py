@@ -132,7 +132,7 @@ class Query(Statement):
 
 @dataclass(frozen=True)
 class Explain(Statement):
-    """`EXPLAIN [STATE | CHANGELOG_MODE | ANALYZE] statement`."""
+    """`EXPLAIN [STATE | CHANGELOG_MODE] statement`, or `EXPLAIN ANALYZE` of the job that runs."""
 
     detail: str
     statements: tuple[Query | Insert, ...]
