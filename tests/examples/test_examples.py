@@ -109,3 +109,22 @@ def test_example_online_learning(parallelism):
         ("tools", 0.0): [(1, 0.438), (100, 0.007), (199, 0.003), (298, 0.001)],
         ("tools", 3.0): [(1, 0.438), (100, 0.995), (199, 0.999), (298, 0.999)],
     }
+
+
+def test_example_sql_sales(tmp_path):
+    totals, minutes = load("sql_sales").main("local", tmp_path)
+    assert totals == [("books", 25.0), ("tools", 40.0)]
+    assert minutes == [(1, "books", 2), (1, "tools", 1), (2, "books", 1)]
+
+
+@pytest.mark.parametrize("max_rows_per_epoch", [1, 1_000_000])
+def test_example_sql_exchange_rates(max_rows_per_epoch):
+    rows = load("sql_exchange_rates").main("local", max_rows_per_epoch)
+    assert [(number, round(amount, 6)) for number, amount in rows] == [(1, 110.0), (2, 13.0), (3, 120.0), (4, 55.0)]
+
+
+@pytest.mark.parametrize("max_rows_per_epoch", [1, 1_000_000])
+def test_example_sql_best_sellers(max_rows_per_epoch):
+    best, state = load("sql_best_sellers").main("local", max_rows_per_epoch)
+    assert best == {1: ("ink", 9.0), 2: ("nib", 4.0)}
+    assert "one accumulator of mean_price" in state
