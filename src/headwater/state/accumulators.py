@@ -20,6 +20,7 @@ from headwater.state.backend import StateBackend
 from headwater.state.columns import Column, Places, column_of
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor, KeyTable, MemoryBackend
+from headwater.state.slices import Slice
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import PUT, KeyedLayout, StateTable, sorted_by_key
 
@@ -169,6 +170,14 @@ class _KeptByColumns:
 
     def dump(self) -> pa.Table:
         return sorted_by_key(self._rows(np.fromiter(self._places.values(), np.int64, len(self._places))))
+
+    def dump_slice(self, part: Slice) -> pa.Table:
+        keys = list(self._places)
+        chosen = np.flatnonzero(part.has(self._layout.key_column(keys))).tolist()
+        return sorted_by_key(self._rows(np.array([self._places[keys[place]] for place in chosen], np.int64)))
+
+    def load(self, dumped: pa.Table) -> None:
+        self.apply(dumped)
 
     def _rows(self, places: Places, gone: npt.NDArray[np.bool_] | None = None) -> pa.Table:
         keys = list(map(self._keys.__getitem__, places.tolist()))

@@ -1,8 +1,8 @@
 """Typed values as bytes and back, exactly and without pickling: the form in which the disk backend keeps them.
 
 There are two. `value_codec` is the compact one. `key_codec` is for keys: comparing the bytes of two keys gives the order
-in which dumps have them, so that a scan of what is on disk is a dump. Both live no longer than a worker's folder, so
-neither has a version.
+of the keys, so that keys that follow each other are read together. Both live no longer than a worker's folder, so neither
+has a version.
 """
 
 from __future__ import annotations

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from headwater.descriptors import StateDeclaration
 from headwater.errors import StateError
+from headwater.state.slices import Slice
+from headwater.state.table import KeyedLayout
 from headwater.state.time_index import Buckets
 from headwater.state.timers import HeapTimers
 
@@ -52,14 +55,13 @@ class _NoEntry(list[Any]):
 class KeyTable:
     """The entries of a step by key. An entry is in the table from its first write until all its states are gone."""
 
-    is_sorted = False
-    """Whether a scan is in the order of keys."""
-
     def __init__(self, states: int) -> None:
         self.entries: dict[Any, Entry] = {}
         self.written: list[list[Entry]] = [[] for _ in range(states)]
         """For each state, the entries written since its last delta, each once."""
         self._blank: Entry = [None, 0] * states
+        self._sliced: tuple[Slice, list[Entry]] | None = None
+        """The entries of the slice asked for last: one state after the other asks for the same."""
 
     def entry(self, key: Any) -> Entry:
         """The key's entry; a new one is not in the table before it is written to."""
@@ -93,9 +95,18 @@ class KeyTable:
             self.entries.pop(entry[0], None)
 
     def scan(self, state: int) -> Iterator[tuple[Any, Any]]:
-        """Each key that has a state, with its value; in the order of keys where `is_sorted` says so."""
+        """Each key that has a state, with its value, in any order."""
         place = 1 + 2 * state
         return ((entry[0], entry[place]) for entry in self.entries.values() if entry[place] is not None)
+
+    def scan_slice(self, state: int, part: Slice, layout: KeyedLayout) -> Iterator[tuple[Any, Any]]:
+        """As `scan`, of the keys that fall into a slice."""
+        if self._sliced is None or self._sliced[0] is not part:
+            keys = list(self.entries)
+            chosen = np.flatnonzero(part.has(layout.key_column(keys))).tolist()
+            self._sliced = (part, [self.entries[keys[place]] for place in chosen])
+        place = 1 + 2 * state
+        return ((entry[0], entry[place]) for entry in self._sliced[1] if entry[place] is not None)
 
     def clear(self, state: int) -> None:
         """Forget every value of a state."""

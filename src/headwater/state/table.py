@@ -98,6 +98,10 @@ class KeyedLayout:
         )
         return pa.Table.from_arrays([ops, recode(keys, self._key.type), value], schema=self.schema)
 
+    def key_column(self, keys: Sequence[Any]) -> pa.Array:
+        """Keys as a column."""
+        return encode(keys, self._key, self._where)
+
     def sorted_keys(self, keys: Iterable[Any]) -> list[Any]:
         """Keys in the order in which a dump has them."""
         keys = list(keys)

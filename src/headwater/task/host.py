@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from headwater.clock.quiet import Quiet
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
@@ -28,6 +30,7 @@ from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import bound_of
 from headwater.state.memory import MEMORY
+from headwater.state.slices import Slice, SlicedTable, parts_for
 from headwater.state.spread import set_by
 from headwater.state.table import StateTable
 from headwater.task.closing import close_all
@@ -118,20 +121,34 @@ class LevelHost:
         """Give the place up: steps close what they hold open, and state on disk is removed."""
         close_all(self._entries)
 
-    def apply(self, record: bytes) -> None:
+    def apply(self, record: bytes, taken: Slice | None = None) -> None:
         meta, sections = changelog.unpack(record)
         tables = self.tables()
         for uid, name, section in sections:
-            tables[uid, name].apply(section)
+            table = tables[uid, name]
+            if taken is None:
+                table.apply(section)
+            elif isinstance(table, SlicedTable):
+                before = Slice(0, taken.first, taken.count)
+                table.apply(section.filter(pa.array(before.has(section["key"]))))
+            elif taken.first:
+                table.apply(section)
+        if taken is not None and taken.first < taken.stop:
+            for uid, name, section in changelog.dumped_in(record):
+                table = tables[uid, name]
+                if isinstance(table, SlicedTable):
+                    table.load(section)
+                else:
+                    table.apply(section)
         for entry in self._entries:
             if entry.uid in meta:
                 entry.operator.set_meta(meta[entry.uid])
         self._last_meta = {**(self._last_meta or {}), **meta}
 
-    def delta(self) -> bytes:
+    def delta(self, part: Slice | None = None) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
         known = self._last_meta or {}
-        changed = {uid: facts for uid, facts in meta.items() if known.get(uid) != facts}
+        changed = {uid: facts for uid, facts in meta.items() if part is not None or known.get(uid) != facts}
         sections = []
         for entry in self._entries:
             for name, table in entry.tables().items():
@@ -139,7 +156,22 @@ class LevelHost:
                 if changes is not None:
                     sections.append((entry.uid, name, changes))
         self._last_meta = meta
-        return changelog.pack(changed, sections)
+        return changelog.pack(changed, sections, None if part is None else self._dumps_of(part))
+
+    def base_parts(self) -> int:
+        return parts_for(sum(len(table) for table in self.tables().values() if isinstance(table, SlicedTable)))
+
+    def _dumps_of(self, part: Slice) -> Iterator[changelog.Section]:
+        """A part of a base. Tables that are not cut go with the first one."""
+        for (uid, name), table in self.tables().items():
+            if isinstance(table, SlicedTable):
+                dumped = table.dump_slice(part)
+            elif part.first:
+                continue
+            else:
+                dumped = table.dump()
+            if len(dumped):
+                yield uid, name, dumped
 
     def base(self) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}

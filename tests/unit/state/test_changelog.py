@@ -43,6 +43,9 @@ class Total:
         self.told = self.number
         return f"base {self.number}".encode()
 
+    def base_parts(self) -> int:
+        return 1
+
 
 def epoch(copy: Any, store: MemoryRecordStore, n: int, token: str) -> None:
     head = catch_up(copy, store, "here")

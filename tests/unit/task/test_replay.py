@@ -23,7 +23,7 @@ from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.operators.stateless.functions import rows_of
 from headwater.plan.plan import JobPlan, plan_job
-from headwater.state import changelog
+from headwater.state import changelog, slices
 from headwater.task.host import LevelHost, Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
@@ -266,6 +266,13 @@ def run(
     return calls, hosts
 
 
+@pytest.fixture(params=[65_536, 1], ids=["base at once", "base in parts"])
+def part_entries(request: pytest.FixtureRequest) -> Iterator[int]:
+    """How many entries a part of a base has: in most programs all of them, or one."""
+    with mock.patch.object(slices, "_PART_ENTRIES", request.param):
+        yield request.param
+
+
 def replay(host: LevelHost, made: Call, shuffle: random.Random, *, compact: bool) -> None:
     """Run a call again on another copy, with its payloads in another order, and compare every byte."""
     inputs = list(made.inputs)
@@ -277,6 +284,7 @@ def replay(host: LevelHost, made: Call, shuffle: random.Random, *, compact: bool
 
 
 @pytest.mark.parametrize(("levels", "parallelism"), [(1, 1), (2, 2)])
+@pytest.mark.usefixtures("part_entries")
 @thorough
 @given(data=st.data())
 def test_a_replay_on_a_rebuilt_copy_gives_the_same_bytes(levels: int, parallelism: int, data: st.DataObject) -> None:
@@ -313,6 +321,7 @@ def test_a_failed_attempt_leaves_no_trace(data: st.DataObject) -> None:
         replay(host, one, random.Random(1), compact=False)
 
 
+@pytest.mark.usefixtures("part_entries")
 @thorough
 @given(data=st.data())
 def test_deltas_in_turn_are_the_dump(data: st.DataObject) -> None:

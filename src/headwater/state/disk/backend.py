@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headwater.data.rows import encode
 from headwater.descriptors import MapState, StateDeclaration
 from headwater.errors import RowError
 from headwater.state.codec import key_codec, value_codec
@@ -26,6 +27,8 @@ from headwater.state.disk.rocks import RocksStore
 from headwater.state.disk.timers import DiskTimers
 from headwater.state.disk.times import DiskTimes
 from headwater.state.memory import STORED, WRITTEN, Entry, KeyTable
+from headwater.state.slices import MAX_PARTS, Slice, first_bytes
+from headwater.state.table import KeyedLayout
 
 if TYPE_CHECKING:
     from rocksdict import WriteBatch
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 _ENTRY_BYTES, _STATE_BYTES = 240, 80
 """What Python takes for an entry: the list, the key and its bytes, a dictionary's place; and for each small state of it."""
 _NUMBER = struct.Struct(">I")
-_first, _last = itemgetter(0), itemgetter(-1)
+_first = itemgetter(0)
 
 
 class DiskBackend:
@@ -64,9 +67,10 @@ class DiskBackend:
 
 
 class DiskTable(KeyTable):
-    """The entries of a step, of which `entries` has those that are in memory. Each ends with its key as bytes."""
+    """The entries of a step, of which `entries` has those that are in memory.
 
-    is_sorted = True
+    Each ends with its place on disk: the first byte of the hash of its key, so that a slice is a range, and the key as bytes.
+    """
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class DiskTable(KeyTable):
     ) -> None:
         super().__init__(len(declarations))
         self.store, self.prefix, self._codec, self._bound = store, prefix, key_codec(key), bound
+        self._key, self._step = pa.field("key", key), step
         self._columns = [_column(self, index, declaration, step) for index, declaration in enumerate(declarations)]
         self._unsaved: list[dict[Any, Entry]] = [{} for _ in declarations]
         """For each state, the entries whose value is not on disk as it was at the last delta."""
@@ -91,7 +96,7 @@ class DiskTable(KeyTable):
         return self._load(key) if found is None else found
 
     def _load(self, key: Any) -> Entry:
-        data = self._codec.encode(key)
+        (data,) = self._places([key])
         entry = self.entries[key] = [key, *self._blank, data]
         size = self._entry_bytes
         columns = [column for column in self._columns if column.is_on_disk]
@@ -101,12 +106,18 @@ class DiskTable(KeyTable):
         self.charge(size)
         return entry
 
+    def _places(self, keys: Sequence[Any]) -> Iterator[bytes]:
+        """Where keys are on disk."""
+        first = first_bytes(encode(keys, self._key, self._step)).tobytes()
+        return (first[at : at + 1] + data for at, data in enumerate(map(self._codec.encode, keys)))
+
     def fetch(self, keys: Iterable[Any]) -> Sequence[Any]:
         """All at once and in the order in which they are on disk, which costs a fraction of one by one."""
         keys = keys if isinstance(keys, list) else list(keys)
-        held, encode = self.entries, self._codec.encode
-        absent = {encode(key): key for key in keys if key not in held}
-        if absent:
+        held = self.entries
+        missing = [key for key in keys if key not in held]
+        if missing:
+            absent = dict(zip(self._places(missing), missing, strict=True))
             size = self._entry_bytes * len(absent)
             self._bound.make_room(size)
             rows = sorted(absent)
@@ -124,10 +135,9 @@ class DiskTable(KeyTable):
         column, unsaved = self._columns[state], self._unsaved[state]
         is_direct = any(one.is_on_disk for one in self._columns)
         batch = self.store.batch() if is_direct else None
-        for key, value in zip(keys, values, strict=True):
+        for key, data, value in zip(keys, self._places(keys), values, strict=True):
             entry = self.entries.get(key)
             if entry is None:
-                data = self._codec.encode(key)
                 entry = [key, *self._blank, data]
                 if batch is None:
                     self.entries[key] = entry
@@ -183,18 +193,29 @@ class DiskTable(KeyTable):
         return freed
 
     def scan(self, state: int) -> Iterator[tuple[Any, Any]]:
+        return self._scan(state, range(MAX_PARTS))
+
+    def scan_slice(self, state: int, part: Slice, layout: KeyedLayout) -> Iterator[tuple[Any, Any]]:
+        return self._scan(state, part.bytes())
+
+    def _scan(self, state: int, firsts: range) -> Iterator[tuple[Any, Any]]:
+        """Each key that has a state and whose place begins with one of these bytes, with its value."""
         column = self._columns[state]
         if not column.is_on_disk:
             held = [entry for entry in self.entries.values() if entry[column.value] is not None]
-            yield from ((entry[0], entry[column.value]) for entry in sorted(held, key=_last))
+            yield from ((entry[0], entry[column.value]) for entry in held if entry[-1][0] in firsts)
             return
         self.settle(state, self.written[state], 0)
-        batch = self.store.batch()
-        column.save_all(list(self._unsaved[state].values()), batch)
-        self._unsaved[state].clear()
+        batch, unsaved = self.store.batch(), self._unsaved[state]
+        due = [entry for entry in unsaved.values() if entry[-1][0] in firsts]
+        column.save_all(due, batch)
+        for entry in due:
+            del unsaved[entry[0]]
         self.store.write(batch)
-        for data, raw in self.store.scan(column.prefix):
-            yield self._codec.decode(data), column.read(data, raw, is_passing=True)
+        for data, raw in self.store.scan(column.prefix, bytes(firsts[:1])):
+            if data[0] not in firsts:
+                return
+            yield self._codec.decode(data[1:]), column.read(data, raw, is_passing=True)
 
     def clear(self, state: int) -> None:
         column = self._columns[state]

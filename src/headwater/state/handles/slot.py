@@ -10,6 +10,7 @@ import pyarrow as pa
 from headwater.data.rows import decode
 from headwater.errors import StateError
 from headwater.state.memory import STORED, WRITTEN, Cursor, Entry, KeyTable
+from headwater.state.slices import Slice
 from headwater.state.spread import Spread
 from headwater.state.table import KeyedLayout, chunks_of, sorted_by_key
 
@@ -68,12 +69,18 @@ class Slot:
 
     def entries_by_key(self) -> Iterator[Entry]:
         """The entries that have this state, in an order that does not depend on how the table came to be."""
-        keys: Iterable[Any] = (key for key, _ in self._table.scan(self._index))
-        return map(self._table.entry, keys if self._table.is_sorted else self._layout.sorted_keys(keys))
+        keys = self._layout.sorted_keys(key for key, _ in self._table.scan(self._index))
+        return map(self._table.entry, keys)
 
     def dump(self) -> pa.Table:
-        table = self._layout.puts(self._rows(self._table.scan(self._index)))
-        return table if self._table.is_sorted else sorted_by_key(table)
+        return sorted_by_key(self._layout.puts(self._rows(self._table.scan(self._index))))
+
+    def dump_slice(self, part: Slice) -> pa.Table:
+        held = self._table.scan_slice(self._index, part, self._layout)
+        return sorted_by_key(self._layout.puts(self._rows(held)))
+
+    def load(self, dumped: pa.Table) -> None:
+        self.apply(dumped)
 
     def _rows(self, held: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, ...]]:
         """The rows of a dump, of keys and what they have."""

@@ -53,11 +53,14 @@ class ValueHandle(Slot):
     def apply(self, changes: pa.Table) -> None:
         if self._keys:
             super().apply(changes)
-            return
-        for chunk in chunks_of(changes):  # the first values: each is put once, and nothing is there to look at
+        else:
+            self.load(changes)  # the first values: each is put once
+
+    def load(self, dumped: pa.Table) -> None:
+        for chunk in chunks_of(dumped):
             _, keys, *columns = map(decode, chunk.columns)
             self._table.load(self._index, keys, self._loaded(keys, *columns))
-        self._keys = len(changes)
+        self._keys += len(dumped)
 
     def _loaded(self, keys: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
         """What entries are to have for the columns of a change table."""

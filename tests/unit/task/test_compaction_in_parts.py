@@ -1,0 +1,139 @@
+"""A large base is written over several epochs: no record has all of it, and every version can be rebuilt meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import headwater as hw
+from headwater.data.batch import Batch, timestamp_array
+from headwater.data.rows import encode_rows
+from headwater.data.schema import Schema
+from headwater.plan.plan import JobPlan, plan_job
+from headwater.state import changelog, slices
+from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up, dumped_in
+from headwater.task.host import LevelHost
+from headwater.task.outlet import Outlet
+from headwater.task.payload import EpochFacts
+
+ROWS = Schema.of("k bigint, v int")
+KEYS, EPOCHS = 300, 40
+
+
+class Keeper(hw.KeyedProcessFunction):
+    total = hw.ValueState("bigint", default=0)
+    text = hw.ValueState("string", ttl=hw.ttl("20 ms"))
+    seen = hw.ListState("int")
+    by = hw.MapState("int", "string")
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        if event.v % 5 == 0:
+            for state in (self.total, self.text, self.seen, self.by):
+                state.clear()
+        else:
+            self.total.set(self.total.get() + event.v)
+            self.text.set(str(event.v))
+            self.seen.add(event.v)
+            self.by.remove(event.v % 3)
+            self.by.put(event.v % 3, str(event.v))
+        ctx.timers.event_time(1_000 + event.v)
+        return iter(())
+
+
+def plan_of(backend: str) -> JobPlan:
+    env = hw.Environment("parts", engine="local", parallelism=1)
+    keyed = env.from_rows([], ROWS).key_by("k")
+    keyed.process(Keeper(), "k bigint").sink(hw.connectors.memory(), name="a")
+    keyed.agg(total=hw.sum("v")).sink(hw.connectors.memory(), name="b")
+    return plan_job(env.graph, 1, 128, backend, state_memory_bytes=100_000)
+
+
+def epoch(host: LevelHost, plan: JobPlan, store: MemoryRecordStore, number: int, rows: list[Any]) -> Head:
+    head = catch_up(host, store, "here")
+    outlet = Outlet.behind(plan, plan.sources()[0])
+    outlet.begin(EpochFacts(number, 50 + number), "rows/0")
+    outlet.emit(None, Batch(encode_rows(rows, ROWS.arrow, "rows"), timestamp_array(range(len(rows)))))
+    host.token = None
+    host.run([data for _, data in outlet.finish(0)])
+    append(host, store, head, f"token {number}")
+    found = store.head()
+    assert found is not None
+    return found
+
+
+def rows_of(number: int, count: int = 20) -> list[Any]:
+    dice = random.Random(number)
+    keys = range(KEYS) if number == 0 else [dice.randrange(KEYS) for _ in range(count)]
+    return [(key, dice.randrange(1, 50)) for key in keys]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog, "COMPACT_FROM_BYTES", 1 << 10)
+    monkeypatch.setattr(changelog, "COMPACT_FACTOR", 1)
+    monkeypatch.setattr(slices, "_PART_ENTRIES", 64)
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_every_version_is_rebuilt_the_same_while_bases_are_written_in_parts(backend: str) -> None:
+    plan, plain = plan_of(backend), plan_of("memory")
+    store, twin, heads = MemoryRecordStore(), MemoryRecordStore(), []
+    with closing(LevelHost(plan, 1, 0)) as host, closing(LevelHost(plain, 1, 0)) as other:
+        behind = LevelHost(plan, 1, 0)
+        for number in range(EPOCHS):
+            heads.append(epoch(host, plan, store, number, rows_of(number)))
+            epoch(other, plain, twin, number, rows_of(number))
+            assert store._records == twin._records
+            if number % 7 == 3:
+                catch_up(behind, store, "here")
+                with closing(LevelHost(plan, 1, 0)) as rebuilt:
+                    catch_up(rebuilt, store, "here")
+                    with closing(LevelHost(plan, 1, 0)) as current:
+                        catch_up(current, store, "here")
+                        whole = current.base()
+                    assert rebuilt.sizes() == behind.sizes() == host.sizes()
+                    assert rebuilt.base() == whole
+        catch_up(behind, store, "here")
+        assert behind.base() == host.base()
+        behind.close()
+    bases = {head.base for head in heads}
+    assert len(bases) > 2, "there was more than one cycle"
+    assert any(len(set(head.parts)) > 2 for head in heads), "a base is spread over several records"
+
+
+def test_no_epoch_writes_all_of_a_base_and_old_records_go_few_at_a_time() -> None:
+    plan, store = plan_of("memory"), MemoryRecordStore()
+    with closing(LevelHost(plan, 1, 0)) as host:
+        held, dumped = [], []
+        for number in range(EPOCHS):
+            before = set(store._records)
+            epoch(host, plan, store, number, rows_of(number, 2))
+            held.append(len(before - set(store._records)))
+            record = store.read(number + 1)
+            assert record is not None
+            dumped.append(sum(len(table) for _, state, table in dumped_in(record) if state == "seen"))
+    assert max(held) <= changelog._REMOVED_AT_ONCE
+    assert sum(held) > 2 * changelog._REMOVED_AT_ONCE
+    assert 0 < max(dumped) < len(host.tables()["keeper", "seen"]) / 2
+    assert sum(map(bool, dumped)) > 2 * 3
+
+
+def test_a_head_of_before_parts_is_gone_on_from() -> None:
+    plan, store = plan_of("memory"), MemoryRecordStore()
+    with closing(LevelHost(plan, 1, 0)) as host:
+        for number in range(3):
+            epoch(host, plan, store, number, rows_of(number))
+        head = store.head()
+        assert head is not None
+        facts = {"sequence": head.sequence, "token": head.token, "base": 1, "base_bytes": 5, "delta_bytes": 7}
+        old = Head.from_json(facts, "here")
+        assert (old.parts, old.next_count) == ((), 0)
+        store.set_head(replace(old, base=head.base))
+        with closing(LevelHost(plan, 1, 0)) as rebuilt:
+            catch_up(rebuilt, store, "here")
+            assert rebuilt.base() == host.base()
