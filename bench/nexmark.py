@@ -95,7 +95,7 @@ def main() -> None:
     """Compare and measure the queries, and print a table and the ratio."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("queries", nargs="*", choices=[*QUERIES, []], default=[])
-    options.add_argument("--events", type=int, default=2_000_000)
+    options.add_argument("--events", type=int, default=1_200_000)
     options.add_argument("--epochs", type=int, default=4)
     options.add_argument("--compared", type=int, default=100_000, help="the events over which results are compared")
     options.add_argument("--runs", type=int, default=1)

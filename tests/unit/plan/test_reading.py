@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import headwater as hw
@@ -75,8 +78,23 @@ def test_all_is_read_where_not_all_say_what_they_use_or_the_source_needs_it(tmp_
     everything = environment(tmp_path)
     everything.sql("SELECT * FROM events").to_stream().map(lambda row: row, "n int")
     assert "bid struct<price:bigint,bidder:bigint,made:timestamp_ntz>" in read(everything, "SELECT file FROM events")
-    assert "name string" in read(environment(tmp_path, "parquet"), "SELECT file FROM events")
     assert "name string" in read(environment(tmp_path), "SELECT bid.price FROM events")  # and not the file's name
+
+
+def test_rows_of_parquet_are_as_if_all_had_been_read(tmp_path: Path) -> None:
+    at = dt.datetime(2026, 1, 1)  # noqa: DTZ001  TIMESTAMP has no zone
+    bids = [{"price": 7, "bidder": 1, "made": at}, None]
+    pq.write_table(
+        pa.table({"kind": [1, 0], "at": [None, at], "name": ["a", "b"], "bid": bids}), tmp_path / "a.parquet"
+    )
+    env = environment(tmp_path, "parquet")
+    assert [tuple(row) for row in env.sql("SELECT bid.price AS price, file FROM events").collect()] == [
+        (7, "a.parquet"),
+        (None, "a.parquet"),
+    ]
+    assert (
+        read(env, "SELECT bid.price, file FROM events") == f"{TIMES}bid struct<price:bigint,made:timestamp_ntz>, {FILE}"
+    )
 
 
 def test_rows_are_as_if_all_had_been_read_and_nonsense_that_nobody_reads_harms_nobody(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ class FilesSource(Source):
             raise SourceError.unreadable(self.describe(), "there is no such folder", "make it, or name another one")
 
     def can_read(self, schema: Schema) -> bool:
-        return self._format == "json" and {*schema.names} > {*self._metadata}
+        return {*schema.names} > {*self._metadata}
 
     def _of_files(self) -> Schema:
         """The columns that are in the files."""
