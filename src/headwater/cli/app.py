@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.commands import checkpoints, explain, jobs, log, new, push, run, savepoints, state
+from headwater.cli.commands import checkpoints, explain, jobs, log, new, push, run, savepoints, sql, state
 from headwater.cli.commands.demo import demo
 from headwater.cli.commands.doctor import doctor
 from headwater.cli.exits import Exit
@@ -31,6 +31,7 @@ app.add_typer(savepoints.app, name="savepoint")
 app.add_typer(checkpoints.app, name="checkpoints")
 app.add_typer(state.app, name="state")
 app.command()(explain.explain)
+app.command()(sql.sql)
 app.add_typer(log.app, name="log")
 app.command()(push.push)
 app.command()(doctor)

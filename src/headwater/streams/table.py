@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headwater.connectors.contract import Changes, Sink
+from headwater.connectors.contract import Changes, Sink, Staged
 from headwater.connectors.memory import MemorySink
 from headwater.errors import HeadwaterError
 from headwater.graph.flow import Flow
@@ -23,11 +24,31 @@ from headwater.words import Explained, RegularJoinHow
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
 
+Seen = Callable[[list[Any]], object]
+"""Is told the rows of an epoch."""
+
 
 class _AllChanges(MemorySink):
     """Is told every row that goes, as it knows none by key."""
 
     changes = Changes.APPLIED
+
+
+class _Followed(_AllChanges):
+    """Hands the rows of each epoch over, and keeps none."""
+
+    def __init__(self, seen: Seen) -> None:
+        super().__init__()
+        self._seen: Seen | None = seen
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_seen": None}  # tasks only stage files
+
+    def publish(self, epoch: int, files: list[Staged]) -> None:
+        super().publish(epoch, files)
+        if self.rows and self._seen is not None:
+            rows, self.rows = self.rows, []
+            self._seen(rows)
 
 
 class Table:
@@ -132,6 +153,23 @@ class Table:
         flow = self._env._sql.built_in(graph, self._relation)
         try:
             return self._env._collect(flow, graph, sink=_AllChanges())
+        except HeadwaterError as error:  # it tells all in its text
+            raise error.with_traceback(None) from error.__cause__
+
+    def follow(self, seen: Seen) -> None:
+        """Run the query and hand its rows over, those of each epoch when it is committed, until the input ends or Ctrl-C.
+
+        Of a table that changes they are changes, with `row_kind`. A query that fails may be run again from its beginning.
+
+        >>> env = Environment("doc", engine="local")
+        >>> sales = env.from_rows([("a", 1), ("a", 2)], "shop string, n long").to_table()
+        >>> sales.where("n > 1").follow(print)
+        [Row(shop='a', n=2)]
+        """
+        graph = self._env.graph.copy()
+        node = SinkNode.of(self._env._sql.built_in(graph, self._relation), sink=_Followed(seen), name="follow")
+        try:
+            self._env._into(node, lambda job: job.wait(), bounded=None, graph=graph)
         except HeadwaterError as error:  # it tells all in its text
             raise error.with_traceback(None) from error.__cause__
 
