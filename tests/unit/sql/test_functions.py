@@ -111,12 +111,26 @@ def test_a_function_that_cannot_be_called_is_refused(name: str, function: Any, s
         env_with().create_function(name, function)
 
 
-def test_a_function_that_fails_names_its_step() -> None:
+def test_a_function_that_fails_is_named_with_what_it_got() -> None:
     def broken(number: int) -> int:
         raise ValueError(f"no {number}")
 
-    with pytest.raises(hw.UserCodeError, match="no 1"):
+    with pytest.raises(hw.UserCodeError, match=r"step 'query.function: broken\(1\)' failed: ValueError: no 1"):
         env_with(broken=broken).sql("SELECT broken(n) AS x FROM words").collect()
+
+
+def test_a_condition_of_a_join_may_call_a_function() -> None:
+    def near(one: int, other: int) -> bool:
+        return abs(one - other) < 2
+
+    env = env_with(near=near)
+    pairs = "SELECT a.n AS one, b.n AS other FROM words a {} words b ON a.word = b.word AND near(a.n, b.n)"
+    found = env.sql(pairs.format("JOIN")).collect()
+    assert found
+    assert all(abs(row.one - row.other) < 2 for row in found)
+    assert env.sql("SELECT a.n FROM words a, words b WHERE a.word = b.word AND near(a.n, b.n)").collect()
+    with pytest.raises(hw.SqlError, match="near in the condition of this join is not supported"):
+        env.sql(pairs.format("LEFT JOIN"))
 
 
 def test_a_result_of_another_type_is_refused() -> None:

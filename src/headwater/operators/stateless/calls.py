@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headwater.data.batch import Batch, flat
 from headwater.data.rows import Row, decode, encode
-from headwater.errors import RowError
+from headwater.errors import RowError, short
 from headwater.graph.nodes import CallNode
 from headwater.graph.nodes.calls import ColumnCall
 from headwater.operators.stateless.functions import Outputs
@@ -33,19 +33,21 @@ class CallOperator:
 
     def _values(self, call: ColumnCall, columns: list[pa.Array], count: int) -> pa.Array:
         function, results = call.function, []
+        row: tuple[Any, ...] = ()
         rows = zip(*(decode(column) for column in columns), strict=True) if columns else iter([()] * count)
         try:
             for row in rows:
-                results.append(function(*row))  # noqa: PERF401  extend takes StopIteration for the end
+                results.append(function(*row))
         except BaseException as error:
-            raise user_code_failed(error, self._step) from None
+            said = ", ".join(short(value) for value in row)
+            raise user_code_failed(error, f"{self._step}: {call.name}({said})") from None
         return encode(results, pa.field(call.name, call.result), self._step)
 
     def _arrays(self, call: ColumnCall, columns: list[pa.Array], count: int) -> pa.Array:
         try:
             result: Any = call.function(*columns)
         except BaseException as error:
-            raise user_code_failed(error, self._step) from None
+            raise user_code_failed(error, f"{self._step}: {call.name}") from None
         if not isinstance(result, pa.Array | pa.ChunkedArray) or len(result) != count:
             got = f"{len(result)} values" if isinstance(result, pa.Array | pa.ChunkedArray) else type(result).__name__
             raise RowError.wrong_result(self._step, f"an array of {count} values", got, "return a pyarrow.Array")

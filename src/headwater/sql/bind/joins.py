@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import Type, compared_type, quoted
-from headwater.sql.bind import intervals, lookups, sources, using
+from headwater.sql.bind import functions, intervals, lookups, sources, using
 from headwater.sql.bind.calls import calls_of
 from headwater.sql.bind.scalars import (
     all_of,
@@ -72,11 +72,12 @@ def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Exp
     if shared:
         conditions = [using.equality(binder, left, right, both, name) for name in shared]
     else:
-        conditions = [both.resolved(one) for one in conjuncts(on)]
+        plain = _without_calls(binder, conjuncts(on), where, is_inner=how == "inner" and version is None)
+        conditions = [both.resolved(one) for one in plain]
     if shared and version is not None:
         raise SqlError.not_supported(binder.place(tree), "USING or NATURAL with FOR SYSTEM_TIME AS OF", "write ON")
     if how == "inner" and version is None and not shared:
-        taken = [one for one in where if _is_about(one, both)]
+        taken = [one for one in where if _is_about(one, both) and not functions.calls_in(binder, one)]
         where[:] = [one for one in where if one not in taken]
         conditions += [both.resolved(one) for one in taken]
     if version is not None and _is_now(binder, left, version, tree):
@@ -86,6 +87,20 @@ def joined(binder: QueryBinder, left: Scope, tree: exp.Join, where: list[exp.Exp
         return both.over(_temporal(binder, (left, right), version, condition, tree))
     made = both.over(regular(binder, condition, how, tree))
     return using.merged(binder, made, left, [name.name for name in shared], how) if shared else made
+
+
+def _without_calls(
+    binder: QueryBinder, conditions: list[exp.Expr], where: list[exp.Expr], *, is_inner: bool
+) -> list[exp.Expr]:
+    """The conditions that call no function of the user's; of an inner join the others are as good in WHERE."""
+    calling = [one for one in conditions if functions.calls_in(binder, one)]
+    if calling and not is_inner:
+        call = functions.calls_in(binder, calling[0])[0]
+        raise SqlError.not_supported(
+            binder.place(call), f"{call.this} in the condition of this join", "compute it in a subquery first"
+        )
+    where += calling
+    return [one for one in conditions if one not in calling]
 
 
 def _is_about(tree: exp.Expr, scope: Scope) -> bool:
