@@ -185,7 +185,7 @@ class Table:
             per   session
             until never
             way out: group by a window, whose state goes with it
-            way out: a ttl: SET 'table.exec.state.ttl' in SQL
+            way out: a ttl: SET 'table.exec.state.ttl' in SQL, state_ttl= of the environment
         grows for ever: query.aggregate
         """
         graph = self._env.graph.copy()
