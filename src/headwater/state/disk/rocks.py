@@ -6,6 +6,7 @@ It keeps no log of its own and syncs nothing: after a crash the changelog is wha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -97,7 +98,8 @@ class RocksStore:
         """Close the database and remove its folder."""
         if self._scratch is not None:
             if (database := self.__dict__.pop("_database", None)) is not None:
-                database.close()
+                with suppress(Exception):  # it writes what is not in files yet, maybe to a folder that is gone or full
+                    database.close()
             self._scratch.close()
             self._scratch = None
 

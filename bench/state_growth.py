@@ -1,0 +1,177 @@
+"""Epochs of a count-and-sum function that touch 10,000 keys, over ever more stored keys: in memory, and on disk within a bound.
+
+For each size a run loads the keys, and a second one, in the same folder, touches random ones; the time of its epochs counts,
+but for the first ones. Bases of the changelog are made due all the time, so that epochs that write them are among them. It
+reports the epochs' times, what is resident of the workers, and what share of the state's bytes an epoch writes beside the
+share of the keys that it touches. The ratio of the last line is that of the median in memory at the largest size to that at
+the smallest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from parts.memory import resident_bytes
+from parts.timing import WARM_UP, print_result
+
+import headwater as hw
+from headwater.state import changelog
+from headwater.words import StateBackendName
+
+SCHEMA = "user long, amount double"
+OUT = "user long, n long, total double"
+LOADED_AT_ONCE = 500_000
+
+
+class CountAndSum(hw.KeyedProcessFunction):
+    """A count and a sum for each key."""
+
+    n = hw.ValueState("long", default=0)
+    total = hw.ValueState("double", default=0.0)
+
+    def __init__(self, base_after: int) -> None:
+        self._base_after = base_after
+
+    def open(self) -> None:
+        """In the worker: let a base be due after so many records."""
+        changelog.COMPACT_AFTER_RECORDS = self._base_after
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[dict[str, Any]]:
+        n = self.n.get() + 1
+        total = self.total.get() + event.amount
+        self.n.set(n)
+        self.total.set(total)
+        yield {"user": event.user, "n": n, "total": total}
+
+
+@dataclass
+class Epochs:
+    """When each epoch was published, and the most that a worker had resident after one; pass it as `on_step`."""
+
+    published: list[float] = field(default_factory=list)
+    worker_bytes: int = 0
+
+    def __call__(self, step: hw.EpochStep, epoch: int) -> None:
+        if step is hw.EpochStep.CLEANED:
+            self.published.append(time.perf_counter())
+            self.worker_bytes = max([self.worker_bytes, *resident_bytes(os.getpid(), "pyspark.daemon")])
+
+    def seconds(self) -> list[float]:
+        """What each epoch after the warm-up took."""
+        return np.diff(self.published)[WARM_UP:].tolist()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One size on one backend."""
+
+    backend: str
+    keys: int
+    p50_ms: int
+    max_ms: int
+    first_epoch_s: float
+    worker_mb: int
+    touched_share: float
+    written_share: float
+
+
+def appended(log: Path, users: Iterator[np.ndarray]) -> None:
+    """Add rows of users to the log."""
+    topic = hw.EventLog(log).topic("events")
+    for number, some in enumerate(users):
+        columns = {"user": pa.array(some, pa.int64()), "amount": pa.array(np.ones(len(some)))}
+        topic.append(pa.table(columns), partition=number % 2)
+
+
+def measure(folder: Path, backend: StateBackendName, keys: int, args: argparse.Namespace) -> Measured:
+    """Load keys, touch some of them in each of many epochs."""
+    random = np.random.default_rng(1)
+    log = folder / "log"
+    hw.EventLog(log).create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
+
+    def run(rows_per_epoch: int, base_after: int) -> Epochs:
+        env = hw.Environment(
+            "bench",
+            job_dir=folder / "job",
+            max_rows_per_epoch=rows_per_epoch,
+            state_backend=backend,
+            state_memory=args.state_memory,
+            checkpoints_retained=1_000,
+        )
+        events = env.source(hw.connectors.log(log, "events"), SCHEMA)
+        events.key_by("user").process(CountAndSum(base_after), OUT, name="totals").sink(
+            hw.connectors.files(folder / "out")
+        )
+        epochs = Epochs()
+        env.run(available_now=True, on_step=epochs)
+        return epochs
+
+    order = random.permutation(keys)
+    appended(log, (order[at : at + LOADED_AT_ONCE // 2] for at in range(0, keys, LOADED_AT_ONCE // 2)))
+    run(LOADED_AT_ONCE, changelog.COMPACT_AFTER_RECORDS)
+    loaded = written(folder / "job")
+    touched = args.touched // 2
+    appended(log, (random.choice(keys, touched, replace=False) for _ in range(2 * args.epochs)))
+    started = time.perf_counter()
+    epochs = run(args.touched, args.base_after)
+    seconds = epochs.seconds()
+    after = written(folder / "job")[len(loaded) :]
+    return Measured(
+        backend,
+        keys,
+        round(statistics.median(seconds) * 1000),
+        round(max(seconds) * 1000),
+        round(epochs.published[0] - started, 1),
+        epochs.worker_bytes >> 20,
+        round(args.touched / keys, 4),
+        round(min(one for one in after if one) / sum(loaded), 4),
+    )
+
+
+def written(job_dir: Path) -> list[int]:
+    """What each epoch has added to the state of the step."""
+    steps = [one.steps.get("totals") for one in sorted(hw.checkpoints(job_dir), key=lambda one: one.epoch)]
+    return [sum((step.changelog_bytes or {}).values()) for step in steps if step is not None]
+
+
+def main() -> None:
+    """Measure every size, print the figures, and the ratio in memory."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument(
+        "--memory", type=int, nargs="*", default=[100_000, 1_000_000, 5_000_000], help="sizes in memory"
+    )
+    options.add_argument("--disk", type=int, nargs="*", default=[100_000, 20_000_000], help="sizes on disk")
+    options.add_argument("--epochs", type=int, default=40)
+    options.add_argument("--touched", type=int, default=10_000, help="keys an epoch")
+    options.add_argument("--state-memory", default="512 MB", help="what a worker holds on disk")
+    options.add_argument("--base-after", type=int, default=8, help="records after which a base is due")
+    args = options.parse_args()
+    found: list[Measured] = []
+    for backend, sizes in (("memory", args.memory), ("disk", args.disk)):
+        for keys in sizes:
+            folder = Path(tempfile.mkdtemp(prefix="bench-growth-"))
+            try:
+                found.append(measure(folder, backend, keys, args))
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            print(json.dumps(vars(found[-1])), flush=True)
+    for backend in ("disk", "memory"):
+        medians = [one.p50_ms for one in found if one.backend == backend]
+        if medians:
+            print_result(f"state_growth_{backend}", "smallest", medians[-1], medians[0])
+
+
+if __name__ == "__main__":
+    main()
