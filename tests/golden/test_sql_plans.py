@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import pyarrow as pa
 import yaml
 from tests.golden.test_golden import matches_golden
 
@@ -28,6 +29,7 @@ def env() -> hw.Environment:
     made.create_view("p", made.sql("SELECT id, k, n, PROCTIME() AS pt FROM a"))
     made.create_view("u", made.sql(f"SELECT id, k, n FROM ({RANKED.format('id', 'a')}) WHERE r = 1"))
     made.create_view("v", made.sql(f"SELECT k, n, ts FROM ({RANKED.format('k', 'b')}) WHERE r = 1"))
+    made.create_table("t", pa.table({"k": ["a"], "city": ["Rome"], "least": pa.array([0], pa.int32())}))
     return made
 
 

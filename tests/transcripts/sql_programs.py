@@ -68,6 +68,9 @@ def near(rows: Stream) -> dict[str, Stream]:
             ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND AND a.n < b.n""",
         windows=f"""SELECT a.n AS a, b.n AS b FROM {windows} a LEFT JOIN {windows} b
             ON a.k = b.k AND a.window_start = b.window_start AND a.window_end = b.window_end AND a.n < b.n""",
+        behind="""SELECT EXTRACT(SECOND FROM window_end) AS till, COUNT(*) AS c FROM TABLE(TUMBLE((SELECT a.ts FROM near a
+            JOIN near b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND),
+            DESCRIPTOR(ts), INTERVAL '4' SECOND)) GROUP BY window_start, window_end""",
     )
 
 

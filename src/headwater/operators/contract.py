@@ -41,13 +41,13 @@ class TakesTime(Protocol):
 
 @runtime_checkable
 class SetsTime(Protocol):
-    """A stateless step behind which event time is its own. What it says of an epoch depends on the rows of that alone."""
+    """A stateless step behind which event time is its own. What it says of an epoch depends on that alone."""
 
-    is_quiet: bool
-    """Whether it has seen no row in the epoch, where its strategy says what that means."""
+    def watermark(self, heard_ms: int, *, is_idle: bool) -> tuple[int, bool]:
+        """How far event time has come, and whether nobody waits for it, by the rows of the epoch or by what is heard.
 
-    def watermark(self) -> int:
-        """How far event time has come with the rows of the epoch; the minimum when there is nothing to say."""
+        The minimum is that there is nothing to say.
+        """
 
 
 @runtime_checkable

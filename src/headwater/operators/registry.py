@@ -39,7 +39,7 @@ from headwater.operators.stateless.functions import (
     QueryOperator,
 )
 from headwater.operators.stateless.map_async import MapAsyncOperator
-from headwater.operators.stateless.watermarks import AssignWatermarksOperator
+from headwater.operators.stateless.watermarks import AssignWatermarksOperator, DelayWatermarksOperator
 from headwater.operators.window.counted import CountWindowOperator
 from headwater.operators.window.operator import WindowOperator
 from headwater.operators.window.sliced import SlicedWindowOperator
@@ -78,6 +78,7 @@ STATELESS: dict[str, Callable[..., StatelessOperator]] = {
     "assign_watermarks": AssignWatermarksOperator,
     "call": CallOperator,
     "compute": ComputeOperator,
+    "delay_watermarks": DelayWatermarksOperator,
     "with_row_kind": WithRowKindOperator,
     "map": MapOperator,
     "flat_map": FlatMapOperator,

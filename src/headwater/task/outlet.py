@@ -110,7 +110,8 @@ class Outlet:
         said = self._said = {None: (watermark_ms, idle)}
         is_end = watermark_ms == MAX_TIMESTAMP
         for uid, setter in self._setters.items():
-            own = setter.operator.watermark(), setter.operator.is_quiet
+            heard_ms, is_idle = said[setter.heard]
+            own = setter.operator.watermark(heard_ms, is_idle=is_idle)
             said[uid] = (MAX_TIMESTAMP, False) if is_end else own
         for port in self.ports:
             at_ms, is_idle = said[port.timed_by]
@@ -206,6 +207,8 @@ class _Setter:
 
     uid: str
     operator: SetsTime
+    heard: str | None
+    """The one before it, if there is one."""
 
 
 @dataclass
@@ -261,7 +264,7 @@ def _branches(plan: JobPlan, root: _Branch, node: Node, *, is_into: bool = False
             operator, time = stateless_operator(consumer, uid, schema), branch.time
             if consumer.sets_time:
                 assert isinstance(operator, SetsTime)
-                time = _Setter(uid, operator)
+                time = _Setter(uid, operator, None if time is None else time.uid)
             behind = known[time_uid] = _Branch(uid, operator, time)
         behind.ways += 1
         branch.steps.setdefault(tag, []).append(behind)

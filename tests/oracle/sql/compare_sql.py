@@ -9,7 +9,7 @@ from typing import Any
 from record_sql import GENERATED, recorded
 from sql_beside import difference, given
 from sql_cases import CONSTRUCTS
-from sql_explained import is_refusal, reason
+from sql_explained import reason, refusal
 from sql_tables import TABLES, has_late_rows, used
 
 ALL = 1_000_000
@@ -51,7 +51,7 @@ def main() -> None:
         for record, found in differences(records):
             if reason(record["statement"], found) is not None:
                 explained += 1
-            elif is_refusal(found):
+            elif refusal(found) is not None:
                 refused += 1
                 print(f"{name}: {record['statement']}\n    {found}\n")
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
 from headwater.graph.changelog import APPEND_OR_RETRACT, Modes
 from headwater.graph.checks import check_time_column
@@ -48,3 +49,24 @@ class AssignWatermarksNode(Node):
         told = flow.changelog.retracting()  # a row that is taken back has the same time in its column
         changelog = told if told.is_append_only else replace(told, keeps_times=True)
         return cls(name=name, inputs=flow.edges, schema=flow.schema, changelog=changelog, watermarks=watermarks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayWatermarksNode(Node):
+    """Takes event time from a column whose values may be behind the watermark, and holds the watermark back by as much."""
+
+    operation: ClassVar[str] = "delay_watermarks"
+    sets_time: ClassVar[bool] = True
+    taken: ClassVar[Modes] = APPEND_OR_RETRACT
+
+    column: str
+    delay_ms: int
+
+    @classmethod
+    def of(cls, flow: Flow, *, column: str, delay: Duration, name: str = "delay_watermarks") -> Self:
+        check_time_column(flow.schema, column, name)
+        delay_ms = duration_ms(delay, what=f"the delay of step {name!r}")
+        changelog = flow.changelog.retracting()
+        return cls(
+            name=name, inputs=flow.edges, schema=flow.schema, changelog=changelog, column=column, delay_ms=delay_ms
+        )

@@ -27,7 +27,7 @@ class Needs:
     over: Callable[[Type], bool] = lambda _: True
     takes: str = "any value"
     keeps_nulls: bool = False
-    """Whether NULLs count too: then the argument of kernels is a row, which is never NULL, of one value."""
+    """Whether NULLs count too: then the argument of kernels is an item, which is never NULL."""
 
 
 def _as(dtype: Type) -> Result:
@@ -92,10 +92,28 @@ def _joined(separator: str) -> Result:
 def _array(of: Type, *, keeps_nulls: bool) -> Result:
     def result(terms: Sequence[Term]) -> Term:
         items = terms[0].sql
-        values = f"list_transform({items}, lambda item: struct_extract(item, 'f0'))" if keeps_nulls else items
+        values = f"list_transform({items}, lambda item: {_of_item(of)})" if keeps_nulls else items
         return Term(array(of), f"CASE WHEN len({items}) = 0 THEN NULL ELSE {values} END")
 
     return result
+
+
+def item(of: Term) -> Term:
+    """A value, or that there is none, as something that is never NULL: a text where it has one, for such are kept quickly."""
+    if _has_text(of.type):
+        return Term(STRING, f"coalesce('=' || CAST({of.sql} AS VARCHAR), '')")
+    return call("ROW", of)
+
+
+def _of_item(of: Type) -> str:
+    if _has_text(of):
+        return f"CASE WHEN item <> '' THEN CAST(substr(item, 2) AS {of.duckdb}) END"
+    return "struct_extract(item, 'f0')"
+
+
+def _has_text(of: Type) -> bool:
+    """Whether a value can be made of its text again, and is the same then."""
+    return of.is_number or of.is_timestamp or of.kind in ("string", "boolean", "date")
 
 
 def _counts(of: Type) -> Result:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from headwater.sql.bind.scalars import bound_tree, rewritten
 from headwater.sql.bind.windows import made_window
 from headwater.sql.errors import SqlError
-from headwater.sql.relations import Project, WindowTable, column_tree, named_after, passed_on
+from headwater.sql.relations import Project, WindowTable, by_time, column_tree, named_after, passed_on
 
 if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
@@ -41,7 +41,7 @@ class Windowed:
         if not isinstance(time, exp.Column):
             raise SqlError.wrong_expression(binder.place(key), f"{kind} needs a time column", "name it first")
         window = made_window(binder, relation, key, kind=kind, time=time, sizes=sizes, partition=tuple(partition))
-        self.scope = scope.over(WindowTable(relation, window))
+        self.scope = scope.over(WindowTable(by_time(relation, window.time), window))
         self._shown = {"START": window.start, "END": window.end, "ROWTIME": window.bound, "PROCTIME": window.bound}
         self.keys = [column_tree(window.start), column_tree(window.end)]
 

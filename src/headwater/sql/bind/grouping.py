@@ -11,7 +11,7 @@ from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BIGINT, Type, quoted
 from headwater.data.types import is_key_type
 from headwater.sql.bind import functions, group_windows, grouping_sets
-from headwater.sql.bind.aggregates import kernel_of, needs
+from headwater.sql.bind.aggregates import item, kernel_of, needs
 from headwater.sql.bind.calls import calls_of, is_call
 from headwater.sql.bind.scalars import bound_tree, call, check_condition, rewritten, when
 from headwater.sql.bind.scopes import Scope
@@ -164,8 +164,7 @@ class Calls:
         if argument is not None and not found.over(argument.term.type) and not argument.term.type.is_null:
             raise SqlError.wrong_type(place, f"the argument of {name}", str(argument.term.type), found.takes)
         if argument is not None and found.keeps_nulls:
-            row = exp.Anonymous(this="ROW", expressions=[argument.tree])
-            argument = Scalar(row, call("ROW", argument.term))
+            argument = Scalar(exp.Anonymous(this="ITEM", expressions=[argument.tree]), item(argument.term))
         if filter_ is not None:
             value = argument.term if argument is not None else Term(BIGINT, "CAST(1 AS BIGINT)")
             tree_ = exp.Anonymous(

@@ -20,6 +20,7 @@ from headwater.sql.relations import (
     Relation,
     Scalar,
     Values,
+    by_time,
     column_tree,
     named_after,
     of_term,
@@ -79,10 +80,17 @@ def _aggregated(binder: QueryBinder, relation: Relation, items: Items, calls: li
         raise SqlError.wrong_expression(place, "OVER needs ORDER BY a time attribute", "add ORDER BY with one")
     time = first.order[0].this.name
     known = relation.by_name[time]
+    if known.time is None and not known.lost:
+        raise SqlError.not_supported(
+            place,
+            "OVER ordered by anything but a time attribute",
+            "order by the column that the table's WATERMARK is declared for, or by one that is PROCTIME()",
+        )
     if known.time is None:
-        raise SqlError.no_time(place, time, known.lost or "no WATERMARK is declared for it")
+        raise SqlError.no_time(place, time, known.lost)
     if first.order[0].args.get("desc"):
         raise SqlError.not_supported(place, "OVER in descending order of time", "leave DESC out")
+    relation = by_time(relation, time)
     frame, preceding = first.frame()
     made = Calls(binder, relation, list(relation.names))
     results: dict[str, Term] = {}

@@ -19,6 +19,7 @@ from headwater.sql.relations import (
     Scalar,
     View,
     Window,
+    by_time,
     passed_on,
 )
 
@@ -84,6 +85,7 @@ def _ranked(numbered: Numbered, first: int, last: int) -> Relation:
         order = numbered.order[0]
         time = source.by_name[order.column].time
         if time is not None and numbered.partition and not source.updates:
+            source = by_time(source, order.column)
             found = Deduplicate(source, numbered.partition, order.column, time, order.is_falling, windowed)
             one = Scalar(exp.Literal.number(1), _one())
             return Project(found, (*passed_on(found, found.names), (numbered.number, one)))

@@ -9,7 +9,7 @@ from sqlglot import exp
 from headwater.sql.bind import sources
 from headwater.sql.bind.scalars import bound_tree
 from headwater.sql.errors import SqlError
-from headwater.sql.relations import EVENT, PROCESSING, Relation, Values, Window, WindowTable
+from headwater.sql.relations import EVENT, PROCESSING, Relation, Values, Window, WindowTable, by_time
 
 if TYPE_CHECKING:
     from headwater.sql.bind.queries import QueryBinder
@@ -44,12 +44,10 @@ def window_table(binder: QueryBinder, call: exp.Anonymous) -> Relation:
     if not isinstance(descriptor, exp.Anonymous) or descriptor.this != "DESCRIPTOR" or len(descriptor.expressions) != 1:
         raise SqlError.wrong_expression(binder.place(call), f"{kind} needs a time column", "write DESCRIPTOR(column)")
     sizes = [given[name] for name in _ARGUMENTS[kind][2:] if name in given]
-    return WindowTable(
-        relation,
-        made_window(
-            binder, relation, call, kind=kind, time=descriptor.expressions[0], sizes=sizes, partition=partition
-        ),
+    window = made_window(
+        binder, relation, call, kind=kind, time=descriptor.expressions[0], sizes=sizes, partition=partition
     )
+    return WindowTable(by_time(relation, window.time), window)
 
 
 def made_window(

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 
+from headwater.aggregates import collect_list
 from headwater.connectors.memory import RowsSource
 from headwater.data.expressions import Stage, computed, run
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import BOOLEAN, INT, Type, quoted, text_of
 from headwater.data.schema import Schema
 from headwater.graph.flow import Flow
-from headwater.graph.nodes import AssignWatermarksNode, CallNode, ComputeNode, SourceNode
+from headwater.graph.nodes import (
+    AssignWatermarksNode,
+    CallNode,
+    ComputeNode,
+    DelayWatermarksNode,
+    SourceNode,
+    WindowNode,
+)
 from headwater.graph.nodes.calls import ColumnCall
+from headwater.graph.windowed import Windowed
 from headwater.sql.build.builder import Builder, as_they_are, builds
+from headwater.sql.build.groups import assigner_of
 from headwater.sql.catalog import Table
-from headwater.sql.errors import SqlError
 from headwater.sql.relations import (
+    EVENT,
     Filter,
     Functions,
     Project,
     Relation,
+    Retimed,
     Scan,
     Union,
     Unnest,
@@ -83,6 +96,13 @@ def _filter(builder: Builder, relation: Filter) -> Flow:
     return builder.compute(flow, columns, condition=relation.condition.term, kind="where", words=words)
 
 
+@builds(Retimed)
+def _retimed(builder: Builder, relation: Retimed) -> Flow:
+    delay = dt.timedelta(milliseconds=relation.input.by_name[relation.time].delay)
+    node = DelayWatermarksNode.of(builder.flow(relation.input), column=relation.time, delay=delay)
+    return builder.add(node, "event_time")
+
+
 @builds(Functions)
 def _functions(builder: Builder, relation: Functions) -> Flow:
     calls = []
@@ -139,11 +159,9 @@ def _unnest(builder: Builder, relation: Unnest) -> Flow:
 @builds(WindowTable)
 def _window_table(builder: Builder, relation: WindowTable) -> Flow:
     window = relation.made
-    if window.kind == "SESSION":
-        raise SqlError.not_supported(
-            None, "SESSION without GROUP BY window_start, window_end", "group by the window and the partition"
-        )
-    flow = builder.timed(relation.input, window.time)
+    flow = builder.timed(relation.input, window.time) if window.domain == EVENT else builder.flow(relation.input)
+    if relation.is_session:
+        return _in_sessions(builder, relation, flow)
     columns = as_they_are(relation.input)
     for field, micros in zip(relation.fields[-3:], _bounds(window), strict=True):
         text = f"make_timestamp({micros})"
@@ -151,6 +169,40 @@ def _window_table(builder: Builder, relation: WindowTable) -> Flow:
             text = f"({text} AT TIME ZONE 'UTC')"
         columns[field.name] = Term(field.type, text)
     return builder.compute(flow, columns, kind=window.kind.lower(), words=window.kind)
+
+
+def _in_sessions(builder: Builder, relation: WindowTable, flow: Flow) -> Flow:
+    """Rows when their session is over, which is when its bounds are known: until then it collects them."""
+    window, own = relation.made, as_they_are(relation.input)
+    row, rows = unused("row", relation.names), unused("rows", relation.names)
+    packed = _packed(list(own.values()))
+    keys = {name: own[name] for name in window.partition}
+    flow = builder.compute(flow, {**keys, row: packed}, kind="rows")
+    flow = builder.keyed(flow, window.partition, "SESSION") if keys else flow.together()
+    windowed = Windowed(flow=flow, assigner=assigner_of(window))
+    made = builder.add(WindowNode.of_aggregates(windowed, aggregates={rows: collect_list(row)}), "session")
+    start, end = quoted("window_start"), quoted("window_end")
+    last = f"({end} - INTERVAL '1 millisecond')"
+    bounds = {}
+    for field, text in zip(relation.fields[-3:], (start, end, last), strict=True):
+        is_zoned = field.type.kind == "timestamp_ltz"
+        bounds[field.name] = Term(field.type, text if is_zoned else f"({text} AT TIME ZONE 'UTC')")
+    item = Term(packed.type, f"unnest({quoted(rows)})")
+    made = builder.compute(made, {row: item, **bounds}, kind="unnest")
+    columns = {
+        name: Term(term.type, f"struct_extract({quoted(row)}, {text_of(part)})")
+        for (name, term), part in zip(own.items(), packed.type.names, strict=True)
+    }
+    shown = {field.name: Term(field.type, quoted(field.name)) for field in relation.fields[-3:]}
+    return builder.compute(made, {**columns, **shown}, kind="items")
+
+
+def _packed(terms: list[Term]) -> Term:
+    """Columns as one, of their places."""
+    names = [f"f{at}" for at in range(len(terms))]
+    fields = ", ".join(f"{quoted(name)} := {term.sql}" for name, term in zip(names, terms, strict=True))
+    dtype = Type("row", parts=tuple(term.type for term in terms), names=tuple(names))
+    return Term(dtype, f"struct_pack({fields})")
 
 
 def _bounds(window: Window) -> tuple[str, str, str]:

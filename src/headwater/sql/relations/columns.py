@@ -161,6 +161,38 @@ class Filter(OfSameColumns):
 
 
 @dataclass(frozen=True)
+class Retimed(OfSameColumns):
+    """Rows that travel with the event time of another column, which may be behind the watermark: that waits for them."""
+
+    time: str
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        why = f"event time goes by {self.time}"
+        return tuple(
+            replace(field, delay=0)
+            if field.name == self.time
+            else replace(field, time=None, lost=why)
+            if field.time == EVENT
+            else field
+            for field in self.input.fields
+        )
+
+    @property
+    def row_time(self) -> str | None:
+        return self.time
+
+    @property
+    def label(self) -> str:
+        return "another event time"
+
+
+def by_time(relation: Relation, column: str) -> Relation:
+    """The rows for something that goes by a time attribute."""
+    return Retimed(relation, column) if relation.by_name[column].delay else relation
+
+
+@dataclass(frozen=True)
 class WindowTable(Relation):
     """Rows with the windows that they are in; a row is there once for each."""
 
@@ -174,15 +206,24 @@ class WindowTable(Relation):
     @property
     def fields(self) -> tuple[Field, ...]:
         assert self.made.bound is not None
-        return (*self.input.fields, *window_fields(self.made, self.input.by_name[self.made.time]))
+        fields = self.input.fields
+        if self.is_session:
+            why = "rows of a SESSION come when it is over"
+            fields = tuple(replace(field, time=None, lost=why) if field.time else field for field in fields)
+        return (*fields, *window_fields(self.made, self.input.by_name[self.made.time]))
 
     @property
     def row_time(self) -> str | None:
-        return self.input.row_time
+        return self.made.bound if self.is_session and self.made.domain == EVENT else self.input.row_time
 
     @property
     def window(self) -> Window:
         return self.made
+
+    @property
+    def is_session(self) -> bool:
+        """Whether a row's window is known when no row can touch it any more."""
+        return self.made.kind == "SESSION"
 
     @property
     def label(self) -> str:

@@ -31,6 +31,8 @@ class Field:
     lost: str = ""
     """Why it is a time attribute no more."""
     is_nullable: bool = True
+    delay: int = 0
+    """How many milliseconds values of a time attribute may be behind the watermark."""
 
 
 @dataclass(frozen=True)

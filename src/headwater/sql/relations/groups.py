@@ -48,7 +48,7 @@ class Aggregate(Relation):
         if self.windowed is None:
             return (*keys, *results)
         time = known.get(self.windowed.time) or Field("", TIMESTAMP_3, EVENT)
-        return (*keys, *window_fields(self._shown, time), *results)
+        return (*keys, *window_fields(self._shown, replace(time, time=self.windowed.domain)), *results)
 
     @property
     def _shown(self) -> Window:

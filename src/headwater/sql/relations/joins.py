@@ -83,6 +83,19 @@ class IntervalJoin(Join):
     upper: int = 0
     domain: str = EVENT
 
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """Both times stay time attributes where no row is without them; the older one is behind the watermark."""
+        times = {}
+        if self.domain == EVENT and self.how in ("inner", "left"):
+            times[self.left_time] = max(0, self.upper)
+        if self.domain == EVENT and self.how in ("inner", "right"):
+            times[self.shown_right[self.right_time]] = max(0, -self.lower)
+        return tuple(
+            replace(field, time=EVENT, lost="", delay=times[field.name]) if field.name in times else field
+            for field in super().fields
+        )
+
     @property
     def label(self) -> str:
         return "interval join"

@@ -21,6 +21,7 @@ from headwater.sql.relations import (
     Rank,
     RegularJoin,
     Relation,
+    Retimed,
     Scan,
     SortByTime,
     TemporalJoin,
@@ -81,6 +82,10 @@ def _filter(relation: Filter, needed: Needed) -> Relation:
 
 def _distinct(relation: Distinct, _: Needed) -> Relation:
     return replace(relation, input=_exactly(relation.input, relation.names))
+
+
+def _retimed(relation: Retimed, needed: Needed) -> Relation:
+    return replace(relation, input=_pruned(relation.input, needed | {relation.time}))
 
 
 def _window_columns(window: Window | None) -> Needed:
@@ -217,6 +222,7 @@ _PRUNERS: dict[type[Relation], Callable[[Any, Needed], Relation]] = {
     Project: _project,
     Rank: _rank,
     RegularJoin: _join,
+    Retimed: _retimed,
     Scan: _as_it_is,
     SortByTime: _sorted,
     TemporalJoin: _as_it_is,
