@@ -27,8 +27,8 @@ def join_of_joins(orders: Stream, users: Stream, countries: Stream) -> dict[str,
 LATE = OutputTag("late", "k string, v bigint")
 
 
-def temporal_join(rows: Stream, versions: Stream, how: str) -> dict[str, Stream]:
-    step = rows.key_by("k").temporal_join(read(versions).key_by("k"), how=how, late=LATE)
+def temporal_join(rows: Stream, versions: Stream, how: str, ttl: str | None = None) -> dict[str, Stream]:
+    step = rows.key_by("k").temporal_join(read(versions).key_by("k"), how=how, late=LATE, ttl=ttl)
     return {"main": step, "late": step.side_output(LATE)}
 
 
@@ -41,4 +41,5 @@ PROGRAMS: dict[str, Program] = {
     "join_of_joins": join_of_joins,
     "temporal_join_inner": partial(temporal_join, how="inner"),
     "temporal_join_left": partial(temporal_join, how="left"),
+    "temporal_join_ttl": partial(temporal_join, how="left", ttl="10 ms"),
 }

@@ -149,15 +149,20 @@ def _regular_join(node: Any) -> tuple[Holding, ...]:
     )
 
 
+_VERSION_WAYS = (
+    "a ttl: SET 'table.exec.state.ttl' in SQL, ttl= in Python",
+    "delete keys that are not needed any more in the versioned table",
+)
+
+
 def _temporal_join(node: Any) -> tuple[Holding, ...]:
     return (
         Holding("left rows", _per(node.key), "the watermark passes their time", _row_bytes(node.left_schema)),
         Holding(
             "the last version, and those since the watermark",
             _per(node.right_key),
-            NEVER,
-            _row_bytes(node.right_schema),
-            ("delete keys that are not needed any more in the versioned table",),
+            entry_bytes=_row_bytes(node.right_schema),
+            **_for(node.ttl_ms, *_VERSION_WAYS, since="the last row of its key on either side"),
         ),
     )
 

@@ -42,7 +42,7 @@ class ForgetsIdleKeys(StatefulOperator):
     def _at(self, time: StepTime) -> None:
         """What comes is of this time; keys that were idle for too long are forgotten."""
         if self._idle is not None:
-            self._expired += self._idle.at(time.now_ms)
+            self._expired += len(self._idle.at(time.now_ms))
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
         self._at(time)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headwater.expiry import WRITTEN
 from headwater.graph.nodes.core import FORGETS, TTLS
+from headwater.operators.join.last_used import LAST_USED
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf
 from headwater.savepoints.errors import Impossible, SavepointError
@@ -218,6 +219,8 @@ def _states(savepoint: Savepoint, program: Program, renaming: Renaming) -> Itera
                 yield Fit(old_uid, old_name, Fate.DROPPED, "the program has no such step")
             elif problem is not None:
                 yield Fit(*new, Fate.IMPOSSIBLE, problem)
+            elif new not in program.tables and old_name == LAST_USED:
+                continue
             elif new not in program.tables:
                 yield Fit(old_uid, old_name, Fate.DROPPED, "the step has no such state")
             else:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from headwater.data.rows import decode
 from headwater.state.accumulators import Accumulators, Fold
 from headwater.state.columns import Places
+from headwater.state.slices import Slice, SlicedTable
 from headwater.state.spread import Spread
 from headwater.state.table import PUT, KeyedLayout, StateTable
 from headwater.state.time_index import TimeIndex
@@ -41,21 +42,21 @@ class IdleAccumulators:
     def table(self) -> StateTable:
         return self
 
-    def at(self, now_ms: int) -> int:
-        """It is this late. Gives how many keys were forgotten."""
+    def at(self, now_ms: int) -> list[Any]:
+        """It is this late. Gives the keys that are forgotten."""
         if self._now_ms is not None and now_ms <= self._now_ms:
-            return 0
+            return []
         self._now_ms = now_ms
         self._set_times(self._there(self._times.untimed()))
         due = self._there(self._times.until(now_ms - self._ttl_ms))
         if not due:
-            return 0
+            return []
         written = self._kept.last(due)
         is_older = written <= now_ms - self._ttl_ms
         self._name([due[place] for place in np.flatnonzero(~is_older).tolist()], written[~is_older])
         gone = self._keys.sorted_keys(due[place] for place in np.flatnonzero(is_older).tolist())
         self._kept.remove(gone)
-        return len(gone)
+        return gone
 
     def _there(self, named: list[Any]) -> list[Any]:
         """Of keys in the index those that are kept, each once."""
@@ -122,6 +123,14 @@ class IdleAccumulators:
 
     def dump(self) -> pa.Table:
         return self._kept.table.dump()
+
+    def dump_slice(self, part: Slice) -> pa.Table:
+        table = self._kept.table
+        assert isinstance(table, SlicedTable)
+        return table.dump_slice(part)
+
+    def load(self, dumped: pa.Table) -> None:
+        self.apply(dumped)
 
     def apply(self, changes: pa.Table) -> None:
         puts = changes.filter(pa.array(changes.column("op").to_numpy() == PUT))

@@ -105,6 +105,7 @@ class Joinable(Handle):
         on: On | None = None,
         how: TemporalJoinHow = "inner",
         late: OutputTag | None = None,
+        ttl: Duration | None = None,
         suffix: str = "_right",
         name: str = "temporal_join",
     ) -> Step:
@@ -119,10 +120,11 @@ class Joinable(Handle):
 
         A row comes out when the watermark has reached its time, with that time; without a version it is left out, or
         padded under how='left'. Rows that come after that are dropped and counted, or go to `late`. Versions with a
-        column `row_kind` are a changelog: after '-D' or '-U' a key has no version until the next.
+        column `row_kind` are a changelog: after '-D' or '-U' a key has no version until the next. With `ttl` the versions
+        of a key are forgotten when neither side has had a row of it for so long, in processing time.
         """
         left, right = self._joined_on(versions, on, name)
-        return self._add(TemporalJoinNode.of(left, right, how=how, late=late, suffix=suffix, name=name))
+        return self._add(TemporalJoinNode.of(left, right, how=how, late=late, ttl=ttl, suffix=suffix, name=name))
 
     def lookup_join(
         self,

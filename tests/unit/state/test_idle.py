@@ -50,10 +50,10 @@ def packed(changes: pa.Table | None) -> bytes:
 def test_a_key_is_forgotten_when_it_was_idle_for_as_long_as_it_may(backend: StateBackend) -> None:
     kept = opened(backend)
     add(kept, ["a", "b"], 1)
-    assert kept.at(5) == 0
+    assert kept.at(5) == []
     add(kept, ["b"], 1)
-    assert (kept.at(9), kept.at(10), kept.has(["a", "b"]).tolist()) == (0, 1, [False, True])
-    assert (kept.at(14), kept.at(15)) == (0, 1)
+    assert (kept.at(9), kept.at(10), kept.has(["a", "b"]).tolist()) == ([], ["a"], [False, True])
+    assert (kept.at(14), kept.at(15)) == ([], ["b"])
 
 
 def test_keys_without_times_are_idle_from_the_first_epoch_on(backend: StateBackend) -> None:
@@ -61,7 +61,7 @@ def test_keys_without_times_are_idle_from_the_first_epoch_on(backend: StateBacke
     value = pa.array([(1, None), (2, 995)], kept.dump().schema.field("value").type)
     again = IdleAccumulators(kept._kept, TTL, kept._keys, kept._times)
     again.apply(pa.table([pa.array([0, 0], pa.int8()), ["a", "b"], value], schema=kept.dump().schema))
-    assert (again.at(1000), again.at(1005), again.at(1009), again.at(1010)) == (0, 1, 0, 1)
+    assert [again.at(now) for now in (1000, 1005, 1009, 1010)] == [[], ["b"], [], ["a"]]
 
 
 def test_the_index_does_not_grow_with_keys_that_come_and_go(
@@ -99,7 +99,7 @@ def test_what_is_forgotten_does_not_depend_on_how_a_copy_came_to_be(backend: Sta
             now += number
             gone = [key for key, (_, at) in model.items() if at + TTL <= now]
             model = {key: one for key, one in model.items() if key not in gone}
-            assert kept.at(now) == rebuilt.at(now) == len(gone)
+            assert kept.at(now) == rebuilt.at(now) == sorted(gone)
         elif what == "add":
             sums = [model.get(key, (0, 0))[0] + number for key in keys]
             model |= {key: (total, now) for key, total in zip(keys, sums, strict=True)}
@@ -111,7 +111,7 @@ def test_what_is_forgotten_does_not_depend_on_how_a_copy_came_to_be(backend: Sta
                 one.remove(known)
         else:
             told = kept.changes()
-            assert packed(told) == packed(rebuilt.changes())
+            assert told == rebuilt.changes()
             if told is not None:
                 behind.apply(told)
             rebuilt = opened()

@@ -103,3 +103,28 @@ def test_both_sides_of_a_regular_join_forget() -> None:
     left, right = (env.from_rows(ROWS, SCHEMA, name=name).key_by("k") for name in ("left", "right"))
     left.join_regular(right, ttl=("1 d", None)).sink(hw.connectors.memory())
     assert [node.ttls_ms for node in env.graph if node.operation == "regular_join"] == [(86_400_000, 3_600_000)]
+
+
+def versions_env(ttl: Any, sink: Any) -> hw.Environment:
+    env = hw.Environment("versions", engine="local", max_rows_per_epoch=1)
+    by_ts = hw.Watermarks.monotonous("ts")
+    rows = env.from_rows([("a", ts) for ts in (5, 6, 7, 8)], "k string, ts long", by_ts, name="rows")
+    versions = env.from_rows(
+        [("a", 1, 1), ("b", 2, 2), ("b", 3, 3), ("b", 4, 4)], "k string, w long, ts long", by_ts, name="versions"
+    )
+    joined = rows.temporal_join(versions, on="k", how="left", ttl=ttl, name="step")
+    joined.select("k", "w").sink(sink, name="out")
+    return env
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1 h"), ("1 h", None)])
+def test_a_temporal_join_forgets_versions_and_a_ttl_comes_and_goes(tmp_path: Path, before: Any, after: Any) -> None:
+    clock = lambda n: 1000 * max(0, n)  # noqa: E731
+    path = run_epochs(versions_env(before, hw.connectors.memory()), 2, clock=clock).savepoint(tmp_path / "sp")
+    sink = hw.connectors.memory()
+    told = str(hw.savepoint.check(path, versions_env(after, sink)))
+    assert "can go on from the savepoint" in told.splitlines()[-1]
+    assert "allow_dropped_state" not in told
+    assert ("expires no more" if after is None else "expires 1 h of processing time after the last row of") in told
+    versions_env(after, sink).run(from_=path, bounded=True, clock=clock)
+    assert {(row.k, row.w) for row in sink.rows} == {("a", 1)}

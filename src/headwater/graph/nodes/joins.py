@@ -199,6 +199,8 @@ class TemporalJoinNode(JoinNode):
 
     how: str
     late: OutputTag | None
+    ttl_ms: int | None = None
+    """After how long without rows on either side, in processing time, the versions of a key are forgotten."""
 
     @property
     def needs_times(self) -> bool:
@@ -212,6 +214,7 @@ class TemporalJoinNode(JoinNode):
         *,
         how: str = "inner",
         late: OutputTag | None = None,
+        ttl: Duration | None = None,
         suffix: str = SUFFIX,
         name: str = "temporal_join",
     ) -> Self:
@@ -229,7 +232,11 @@ class TemporalJoinNode(JoinNode):
             )
         schema, shown = side_by_side(rows, versions, suffix, name)
         settings = join_settings(rows, versions, name=name, shown=shown)
-        return cls(schema=padded(schema, len(rows.schema.names), how), how=how, late=late, **settings)
+        schema = padded(schema, len(rows.schema.names), how)
+        return cls(schema=schema, how=how, late=late, ttl_ms=checked_ttl(ttl, name), **settings)
+
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
 
     def reads_versions(self, side: int) -> bool:
         return side != LEFT
@@ -239,7 +246,8 @@ class TemporalJoinNode(JoinNode):
         return APPEND if side == LEFT else ANY
 
     def kept(self) -> dict[str, Any]:
-        return {**super().kept(), "how": self.how}
+        until = lasts(self.ttl_ms, "the last row of its key on either side")
+        return {**super().kept(), "how": self.how, **ttls({"versions": until})}
 
 
 def side_by_side(left: Flow, right: Flow, suffix: str, step: str) -> tuple[Schema, tuple[str, ...]]:

@@ -14,14 +14,17 @@ from headwater.operators.contract import Emit, StepTime, TwoInputs
 from headwater.operators.join.columns import PairColumns
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_in, stored_schema, with_key_column
+from headwater.operators.join.last_used import LAST_USED, LastUsed
 from headwater.operators.join.store import RowStore
+from headwater.state.table import StateTable
 
 
 class TemporalJoinOperator(KeepsRows):
     """Runs one temporal join on one subtask.
 
     Left rows wait until the watermark reaches them, and come out in the order of time. Of the versions of a key those
-    after the watermark are kept, and the latest of those that are not; a version that is marked is a deletion.
+    after the watermark are kept, and the latest of those that are not; a version that is marked is a deletion. With a ttl
+    the versions of a key go when no row has come for it for so long, and none waits.
     """
 
     needs_order = False
@@ -35,9 +38,11 @@ class TemporalJoinOperator(KeepsRows):
         self._waiting = RowStore(self._left_schema, self._left_names)
         self._versions = RowStore(self._right_schema, self._right_names)
         self._columns = PairColumns(node)
-        super().__init__({"waiting": self._waiting, "versions": self._versions})
+        self._last_used = None if node.ttl_ms is None else LastUsed(node.key, step, node.ttl_ms)
+        super().__init__({"waiting": self._waiting, "versions": self._versions}, forgets=node.ttl_ms is not None)
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:
+        self._forget_unused(time.now_ms)
         if inputs.left is not None:
             self._wait(inputs.left, time.watermark_ms, emit)
         if inputs.right is not None:
@@ -55,6 +60,8 @@ class TemporalJoinOperator(KeepsRows):
                 emit(self._node.late.name, Batch(late.table, late.timestamps))
         rows = with_key_column(batch, self._node.key) if self._pads else keyed_rows(batch, self._node.key)
         self._waiting.add(rows.table, rows.timestamps, keys_in(rows.table, self._left_names))
+        if self._last_used is not None:
+            self._last_used.use(keyed_rows(batch, self._node.key).table, self._left_names)
 
     def _keep(self, batch: Batch, watermark_ms: int) -> None:
         """Keep versions, also late ones, where they are not outdated already."""
@@ -63,6 +70,8 @@ class TemporalJoinOperator(KeepsRows):
         is_deletion = None if rows.kinds is None else ~adds(rows.kinds)
         kept = rows.table.select(self._right_schema.names)
         self._versions.add(kept, rows.timestamps, keys_in(kept, self._right_names), is_deletion)
+        if self._last_used is not None:
+            self._last_used.use(kept, self._right_names)
         late = np.flatnonzero(rows.timestamps <= watermark_ms)
         if len(late):
             self._versions.remove_outdated(kept.take(pa.array(late)), watermark_ms)
@@ -70,6 +79,28 @@ class TemporalJoinOperator(KeepsRows):
     def _check_times(self, times: Timestamps) -> None:
         if len(times) and times.min() == MIN_TIMESTAMP:
             raise RowError.no_event_time(self._step)
+
+    def _forget_unused(self, now_ms: int) -> None:
+        """Let versions go of keys that nobody asks for."""
+        if self._last_used is None:
+            return
+        is_new = not len(self._last_used.table) and len(self._versions) > 0
+        unused = self._last_used.unused(now_ms)
+        if is_new:  # they were kept when there was no ttl
+            self._last_used.use(self._versions.dump(), self._right_names)
+        if not len(unused):
+            return
+        is_waited_for = self._waiting.has(unused)
+        self._last_used.use_again(unused.take(np.flatnonzero(is_waited_for)))
+        for found in list(self._versions.find(unused.take(np.flatnonzero(~is_waited_for)))):
+            self._versions.remove(np.sort(found.ids))
+            self._expired += len(found.ids)
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._forget_unused(time.now_ms)
+
+    def tables(self) -> dict[str, StateTable]:
+        return super().tables() if self._last_used is None else {**super().tables(), LAST_USED: self._last_used.table}
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
         before_ms = self._waiting.end.until_ms

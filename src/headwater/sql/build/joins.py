@@ -194,7 +194,7 @@ def _temporal(builder: Builder, relation: TemporalJoin) -> Flow:
     versions = _versions(relation.right)
     right = _right(builder, replace(relation, right=versions), builder.flow(versions))
     left, right = _keyed(builder, relation, left, right)
-    node = TemporalJoinNode.of(left, right, how=relation.how, suffix="_of_right")
+    node = TemporalJoinNode.of(left, right, how=relation.how, ttl=builder.ttl, suffix="_of_right")
     return _shown(builder, relation, builder.add(node, "temporal_join"))
 
 

@@ -1,0 +1,57 @@
+"""Which keys of a join no row has asked for or spoken of for a time, on either side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.data.batch import flat
+from headwater.data.rows import decode, encode, make_rows, row_class
+from headwater.graph.edges import Key
+from headwater.operators.join.keys import JoinKeys
+from headwater.operators.keys import key_spread
+from headwater.state.accumulators import open_accumulators
+from headwater.state.idle import WRITTEN, IdleAccumulators
+from headwater.state.table import KeyedLayout, StateTable
+from headwater.state.time_index import Buckets
+
+LAST_USED = "@last_used"
+"""The name of the state; it is of no use to a join that keeps its rows for ever."""
+_USED = pa.schema([pa.field("used", pa.bool_())])
+
+
+class LastUsed:
+    """The keys of a join with the processing time of their last row."""
+
+    def __init__(self, key: Key, step: str, ttl_ms: int) -> None:
+        self._key = pa.field("key", key.type)
+        kept = open_accumulators(LAST_USED, _USED.append(WRITTEN), step, key.type, key_spread(key))
+        self._kept = IdleAccumulators(kept, ttl_ms, KeyedLayout(step, LAST_USED, key.type, []), Buckets())
+
+    @property
+    def table(self) -> StateTable:
+        return self._kept
+
+    def use(self, rows: pa.Table, names: list[str]) -> None:
+        """Rows have come whose keys are these columns."""
+        columns = [decode(flat(rows.column(name))) for name in names]
+        keys = columns[0] if len(columns) == 1 else make_rows(row_class(tuple(names)), columns)
+        self._use(list(dict.fromkeys(keys)))
+
+    def _use(self, keys: list[Any]) -> None:
+        used = pa.Table.from_arrays([pa.array(np.ones(len(keys), np.bool_))], schema=_USED)
+        self._kept.update(keys, lambda *_: used)
+
+    def unused(self, now_ms: int) -> JoinKeys:
+        """It is this late: the keys that were idle for too long, which are forgotten."""
+        array = encode(self._kept.at(now_ms), self._key, self._key.name)
+        return JoinKeys.of(array.flatten() if pa.types.is_struct(array.type) else [array])
+
+    def use_again(self, keys: JoinKeys) -> None:
+        """These are needed still."""
+        array = keys.arrays[0]
+        if pa.types.is_struct(self._key.type):
+            array = pa.StructArray.from_arrays(keys.arrays, fields=list(self._key.type))
+        self._use(decode(array))
