@@ -178,6 +178,14 @@ class ListState(StateDeclaration, Generic[T]):
         """A copy of the current key's list."""
         self._not_open()
 
+    def first(self) -> T | None:
+        """The first element, None if there is none; the others are not looked at."""
+        self._not_open()
+
+    def last(self) -> T | None:
+        """The last element, None if there is none; the others are not looked at."""
+        self._not_open()
+
     def add(self, value: T) -> None:
         """Append one value."""
         self._not_open()

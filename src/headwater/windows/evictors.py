@@ -30,10 +30,10 @@ class CountEvictor(Evictor):
     """Keeps the last `count` elements."""
 
     def __init__(self, count: int) -> None:
-        self._count = count
+        self.count = count
 
     def keep(self, elements: list[Element]) -> list[Element]:
-        return elements[-self._count :]
+        return elements[-self.count :]
 
 
 class TimeEvictor(Evictor):

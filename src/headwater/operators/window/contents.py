@@ -22,7 +22,8 @@ from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.window.pieces import Bools, Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope
-from headwater.windows.evictors import Element, Evictor
+from headwater.state.handles.lists import ListHandle
+from headwater.windows.evictors import CountEvictor, Element, Evictor
 
 Point = Callable[[Scope], None]
 """Makes a window's state the current one."""
@@ -81,13 +82,15 @@ class Contents(Protocol):
 class RowContents:
     """The rows themselves, with an evictor perhaps, and with a fold where one is to be made of what the evictor leaves."""
 
-    rows: ListState[Any]
+    rows: ListHandle
 
     def __init__(
         self, schema: Schema, evictor: Evictor | None, *, evicts_after: bool, fold: Fold | None = None
     ) -> None:
         self._type = pa.struct([pa.field("row", schema.struct), pa.field("at", pa.int64())])
         self._evictor, self._evicts_after, self._fold = evictor, evicts_after, fold
+        is_known = isinstance(evictor, CountEvictor) and type(evictor).keep is CountEvictor.keep
+        self._kept_last: int | None = evictor.count if is_known else None  # type: ignore[union-attr]
         self.gives_rows = fold is None
 
     def declarations(self) -> list[StateDeclaration]:
@@ -105,11 +108,17 @@ class RowContents:
             return None
         if self._evictor is None:
             return [row for row, _ in kept]
-        elements = [Element(row, at) for row, at in kept]
-        staying = self._evictor.keep(elements)
-        if len(staying) < len(elements):
+        if self._kept_last is not None:
+            staying: list[Any] = kept[-self._kept_last :]
+        else:
+            kept = [Element(row, at) for row, at in kept]
+            staying = self._evictor.keep(kept)
+        gone = len(kept) - len(staying)
+        if gone and staying and staying == kept[gone:]:
+            self.rows.drop_first(gone)
+        elif gone:
             self.rows.update(staying)
-        return [e.row for e in (elements if self._evicts_after else staying)] or None
+        return [row for row, _ in (kept if self._evicts_after else staying)] or None
 
     def clear(self) -> None:
         self.rows.clear()

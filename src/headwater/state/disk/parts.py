@@ -74,7 +74,11 @@ class DiskList:
     def __getitem__(self, part: slice) -> list[Any]:
         in_memory = self._start - self._first
         if part.start >= in_memory:
-            return self._items[part.start - in_memory :]
+            return self._items[part.start - in_memory : None if part.stop is None else part.stop - in_memory]
+        if part.stop == part.start + 1:
+            raw = self._home.store.get(self._home.prefix + _INDEX.pack(self._first + part.start))
+            assert raw is not None
+            return [self._home.value.decode(raw)]
         return self._all()[part]
 
     def __delitem__(self, part: slice) -> None:

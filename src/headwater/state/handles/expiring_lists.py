@@ -15,15 +15,7 @@ from headwater.state.table import CLEAR, PUT, REMOVE
 
 
 class ExpiringListHandle(ExpiringSlot, ListHandle):
-    """List state whose elements expire one by one. An element is never older than those in front of it.
-
-    In the changelog a removal is of as many elements at the front as its index says.
-    """
-
-    def __init__(self, *place: Any) -> None:
-        super().__init__(*place)
-        self._dropped: dict[Any, int] = {}
-        """For each key, how many elements that the changelog has were dropped at the front in this epoch."""
+    """List state whose elements expire one by one. An element is never older than those in front of it."""
 
     def get(self) -> list[Any]:
         entry = self._cursor.entry
@@ -35,6 +27,9 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
             self._clear(entry)
             self._append(entry, [(value, self._now_ms) for value, _ in timed])
         return [self._convert(value) for value, _ in timed] if self._is_mutable else [value for value, _ in timed]
+
+    def _at(self, place: int) -> Any:
+        return self.get()[place] if self._cursor.entry[self._value] is not None else None
 
     def add_all(self, values: Iterable[Any]) -> None:
         good = [(self._converted(self._convert, value), self._now_ms) for value in values]
@@ -51,10 +46,6 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
         if self._cursor.entry[self._value] is not None:
             self._dead += 1
             self._clear(self._cursor.entry)
-
-    def _clear(self, entry: Entry) -> None:
-        super()._clear(entry)
-        self._dropped.pop(entry[0], None)
 
     def _set_time(self, item: Any) -> None:
         entry = self._table.entry(item)
@@ -83,16 +74,6 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
             self._times.add(next(iter(kept))[1], key)
         return removed
 
-    def _drop(self, entry: Entry, count: int) -> None:
-        """Remove some elements at the front, but not all."""
-        key = entry[0]
-        self._note(entry, len(entry[self._value]))
-        told = min(count, self._stored[key])
-        if told:
-            self._dropped[key] = self._dropped.get(key, 0) + told
-            self._stored[key] -= told
-        del entry[self._value][:count]
-
     def _name_all(self) -> None:
         for key, kept in self._table.scan(self._index):
             self._times.add(next(iter(kept))[1], key)
@@ -106,10 +87,6 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
                 rows.append((PUT, entry[0], place, value, time_ms))
         ops, keys, *columns = zip(*rows, strict=True)
         return self._layout.table(list(ops), keys, *columns)
-
-    def _settle(self, written: list[Entry], size_bytes: int) -> None:
-        super()._settle(written, size_bytes)
-        self._dropped = {}
 
     def _rows(self, held: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, ...]]:
         for key, kept in held:
@@ -128,7 +105,3 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
             elif entry[self._value] is not None:
                 self._dead += 1
                 self._remove(entry)
-
-    def clear_all(self) -> None:
-        super().clear_all()
-        self._dropped = {}

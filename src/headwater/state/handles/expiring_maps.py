@@ -52,6 +52,9 @@ class ExpiringMapHandle(ExpiringSlot, MapHandle):
     def keys(self) -> list[Any]:
         return [entry for entry, _ in self._read_all()]
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
     def items(self) -> list[tuple[Any, Any]]:
         timed = self._read_all()
         return [(entry, self._convert(kept[0]) if self._is_mutable else kept[0]) for entry, kept in timed]

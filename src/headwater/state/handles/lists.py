@@ -11,11 +11,14 @@ from headwater.data.rows import converter, is_mutable
 from headwater.descriptors import ListState
 from headwater.state.handles.slot import Slot
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
-from headwater.state.table import CLEAR, PUT, KeyedLayout
+from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout
 
 
 class ListHandle(Slot):
-    """List state. The changelog has a row per element, so that appending writes what was appended."""
+    """List state. The changelog has a row per element, so that appending writes what was appended.
+
+    A removal there is of as many elements at the front as its index says.
+    """
 
     def __init__(
         self, declaration: ListState[Any], table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
@@ -27,10 +30,29 @@ class ListHandle(Slot):
         """For each key written in this epoch, how many of its elements the changelog already has."""
         self._replaced: dict[Any, None] = {}
         """The keys whose stored elements are void."""
+        self._dropped: dict[Any, int] = {}
+        """For each key, how many elements that the changelog has were dropped at the front in this epoch."""
 
     def get(self) -> list[Any]:
         values = self._cursor.entry[self._value] or ()
         return [self._convert(v) for v in values] if self._is_mutable else list(values)
+
+    def first(self) -> Any:
+        return self._at(0)
+
+    def last(self) -> Any:
+        return self._at(len(self._cursor.entry[self._value] or ()) - 1)
+
+    def _at(self, place: int) -> Any:
+        values = self._cursor.entry[self._value]
+        if values is None:
+            return None
+        (value,) = values[place : place + 1]
+        return self._convert(value) if self._is_mutable else value
+
+    def drop_first(self, count: int) -> None:
+        """Remove some elements at the front, but not all."""
+        self._drop(self._cursor.entry, count)
 
     def add(self, value: Any) -> None:
         self.add_all((value,))
@@ -60,6 +82,16 @@ class ListHandle(Slot):
         self._remove(entry)
         self._stored[entry[0]] = 0
         self._replaced[entry[0]] = None
+        self._dropped.pop(entry[0], None)
+
+    def _drop(self, entry: Entry, count: int) -> None:
+        key = entry[0]
+        self._note(entry, len(entry[self._value]))
+        told = min(count, self._stored[key])
+        if told:
+            self._dropped[key] = self._dropped.get(key, 0) + told
+            self._stored[key] -= told
+        del entry[self._value][:count]
 
     def _append(self, entry: Entry, values: list[Any]) -> None:
         if entry[self._value] is None:
@@ -77,21 +109,22 @@ class ListHandle(Slot):
             self._stored[entry[0]] = stored
 
     def _changes_of(self, written: list[Entry]) -> pa.Table:
-        keys: list[Any] = list(self._replaced)
-        void = len(keys)
-        indices: list[int | None] = [None] * void
-        values: list[Any] = [None] * void
+        keys: list[Any] = [*self._replaced, *self._dropped]
+        void, dropped = len(self._replaced), len(self._dropped)
+        indices: list[int | None] = [None] * void + list(self._dropped.values())
+        values: list[Any] = [None] * len(keys)
         for entry in written:
             start = self._stored[entry[0]]
             tail = (entry[self._value] or [])[start:]
             keys.extend([entry[0]] * len(tail))
             indices.extend(range(start, start + len(tail)))
             values.extend(tail)
-        return self._layout.table([CLEAR] * void + [PUT] * (len(keys) - void), keys, indices, values)
+        ops = [CLEAR] * void + [REMOVE] * dropped + [PUT] * (len(keys) - void - dropped)
+        return self._layout.table(ops, keys, indices, values)
 
     def _settle(self, written: list[Entry], size_bytes: int) -> None:
         super()._settle(written, size_bytes)
-        self._stored, self._replaced = {}, {}
+        self._stored, self._replaced, self._dropped = {}, {}, {}
 
     def _rows(self, held: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, ...]]:
         for key, values in held:
@@ -99,13 +132,15 @@ class ListHandle(Slot):
                 yield key, index, value
 
     def _apply(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        for op, key, _, value in rows:
+        for op, key, place, value in rows:
             entry = self._take_over(key)
             if op == CLEAR:
                 self._remove(entry)
+            elif op == REMOVE:
+                del entry[self._value][:place]
             else:
                 self._append(entry, [value])
 
     def clear_all(self) -> None:
         super().clear_all()
-        self._stored, self._replaced = {}, {}
+        self._stored, self._replaced, self._dropped = {}, {}, {}

@@ -14,6 +14,19 @@ from headwater.state.handles.slot import Slot
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
 from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout
 
+_COPIED = 64
+"""Of a map of so many entries the keys are copied to iterate over them, which takes less than to give them one by one."""
+_NO_MORE: Any = object()
+
+
+class _Left:
+    """What an iteration has not given yet."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Iterator[Any]) -> None:
+        self.entries = entries
+
 
 class MapHandle(Slot):
     """Map state. The changelog has a row per map entry, so that changing one writes one.
@@ -36,6 +49,8 @@ class MapHandle(Slot):
         self._removed: dict[tuple[Any, Any], None] = {}
         self._replaced: dict[Any, None] = {}
         """The keys whose stored map entries are void."""
+        self._reading: list[_Left] = []
+        """What iterations that are under way have not given yet."""
 
     def get(self, entry: Any, default: Any = None) -> Any:
         kept = self._cursor.entry[self._value]
@@ -55,6 +70,8 @@ class MapHandle(Slot):
         put = self._put[row[0]]
         if entry not in kept:
             put.pop(entry, None)
+            if self._reading:
+                self._copy_what_is_left()
         kept[entry] = value
         put[entry] = None
 
@@ -81,6 +98,8 @@ class MapHandle(Slot):
             self._clear(row)
             return
         self._note(row)
+        if self._reading:
+            self._copy_what_is_left()
         del kept[entry]
         self._put[row[0]].pop(entry, None)
         self._removed[row[0], entry] = None
@@ -88,6 +107,8 @@ class MapHandle(Slot):
     def _clear(self, row: Entry) -> None:
         """Remove a map that is there."""
         self._note(row)
+        if self._reading:
+            self._copy_what_is_left()
         self._remove_map(row)
         self._put[row[0]] = {}
         self._replaced[row[0]] = None
@@ -130,7 +151,21 @@ class MapHandle(Slot):
         return self._cursor.entry[self._value] is None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
+        kept = self._cursor.entry[self._value] or ()
+        return iter(list(kept)) if len(kept) <= _COPIED else self._lazily(_Left(iter(kept)))
+
+    def _lazily(self, left: _Left) -> Iterator[Any]:
+        """The keys, one after the other; those that are left are copied when the map is about to change."""
+        self._reading.append(left)
+        try:
+            while (entry := next(left.entries, _NO_MORE)) is not _NO_MORE:
+                yield entry
+        finally:
+            self._reading.remove(left)
+
+    def _copy_what_is_left(self) -> None:
+        for left in self._reading:
+            left.entries = iter(list(left.entries))
 
     def __contains__(self, entry: Any) -> bool:
         return self.contains(entry)
