@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 import tempfile
 import time
@@ -24,16 +25,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import headwater as hw
 from headwater.clock.timers import TimerQueue
+from headwater.connectors.files.lookout import Lookout
 from headwater.data.batch import MIN_TIMESTAMP, Batch
 from headwater.data.schema import Schema
 from headwater.functions import EVENT
-from headwater.operators.contract import StepTime
+from headwater.operators.contract import StepTime, TwoInputs
 from headwater.plan.plan import plan_job
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import MEMORY, Cursor
 from headwater.state.spread import BY_KEY
+from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
 from headwater.testing import Harness
@@ -230,6 +233,75 @@ def maps(stream: Any, count: int) -> Any:
     return stream
 
 
+class _Count(hw.ProcessWindowFunction):
+    """Tells how many rows a window has."""
+
+    def process(self, elements: Any, ctx: Any) -> Any:
+        yield (len(elements),)
+
+
+def count_windows(size: int) -> Run:
+    """1,000 rows into a sliding count window of so many, with a function."""
+    step = Step(lambda s: s.key_by("k").window(hw.count(size, 1)).process(_Count(), "n long"))
+    step.process(np.zeros(size), np.zeros(size))
+    return lambda: step.process(np.zeros(1_000), np.zeros(1_000))
+
+
+def ends_of_state(size: int) -> Run:
+    """The first key of a map and the last element of a list of so many, 10,000 times."""
+    cursor = Cursor()
+    declared = [hw.MapState("map", "long", "long"), hw.ListState("list", "long")]
+    entries, tables = open_states(declared, "step", pa.int64(), cursor)
+    cursor.entry = entries.entry(1)
+    in_map: Any = tables["map"]
+    in_list: Any = tables["list"]
+    in_map.put_all({key: key for key in range(size)})
+    in_list.add_all(range(size))
+
+    def run() -> None:
+        for _ in range(10_000):
+            next(iter(in_map))
+            in_list.last()
+
+    return run
+
+
+def idle_looks(files: int) -> Run:
+    """Looks at a folder of so many files in which nothing is new."""
+    place = tempfile.TemporaryDirectory(prefix="headwater-bench-")
+    folder, clock = Path(place.name, "in"), Path(place.name, "clock")
+    folder.mkdir()
+    for number in range(files):
+        (folder / f"{number}.csv").touch()
+    os.utime(folder, (1_000, 1_000))
+    lookout = Lookout(folder, "*.csv", "modified", 0)
+    known = {file.path for file in lookout.look((), clock).settled}
+
+    def run() -> None:
+        for _ in range(10_000):
+            lookout.look(known, clock)
+        place.cleanup()
+
+    return run
+
+
+def hot_key(rows: int) -> Run:
+    """So many rows of one key on one side of a regular join, and 50 on the other that meet them all."""
+    env = hw.Environment("growth", engine="local", parallelism=1)
+    left, right = (env.from_rows([], SCHEMA, name=name).key_by("k") for name in ("left", "right"))
+    left.join_regular(right).sink(hw.connectors.memory(), name="out")
+    (entry,) = LevelHost(plan_job(env.graph, 1, 128), 1, 0)._entries
+    operator: Any = entry.operator
+    step_time = StepTime(MIN_TIMESTAMP, 0)
+
+    def batch(count: int) -> Batch:
+        keys = np.zeros(count, np.int64)
+        return Batch(pa.table({"k": keys, "v": keys}).cast(SCHEMA.arrow), keys)
+
+    operator.process_two(TwoInputs(batch(rows), None), step_time, lambda *_: None)
+    return lambda: operator.process_two(TwoInputs(None, batch(50)), step_time, lambda *_: None)
+
+
 CASES = [
     Case("slices of sliding windows", (128, 512, 2048), windows(lambda n: hw.sliding(f"{n} s", "1 s"), late=False)),
     Case("slices of cumulating windows", (128, 512, 2048), windows(lambda n: hw.cumulate("1 s", f"{n} s"), late=False)),
@@ -240,6 +312,10 @@ CASES = [
     Case("timers moved, times", (20, 80, 320), moved_timers(on_disk=False)),
     Case("timers moved on disk, times", (20, 80, 320), moved_timers(on_disk=True)),
     Case("keys on disk", (40_000, 160_000, 640_000), keys_on_disk),
+    Case("rows of a sliding count window", (100, 400, 1_600), count_windows),
+    Case("map and list, their ends", (1_000, 4_000, 16_000), ends_of_state),
+    Case("files in an idle folder", (500, 2_000, 8_000), idle_looks),
+    Case("rows of a hot key, joined", (4_000, 16_000, 64_000), hot_key),
     Case("diamonds of branches", (8, 32, 128), fused(diamonds)),
     Case("maps one behind the other", (50, 200, 800), fused(maps)),
 ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import glob
+import os
 import stat
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -14,6 +15,8 @@ from headwater.errors import GraphError
 from headwater.stored_paths import below
 from headwater.stored_paths.errors import UnsafePath
 
+_TICK_NS = 2_000_000_000
+"""File systems tell times in steps of so much at most: a folder that was changed less long ago may change unseen."""
 _HIDDEN = ("_", ".")
 """What names begin with that readers of folders pass over, as of files that are not to be seen yet."""
 ORDERS = ("modified", "name")
@@ -45,6 +48,8 @@ class Lookout:
         self.folder, self.pattern, self.order, self._settle_ms = folder, pattern, order, settle_ms
         self._seen: dict[FoundFile, float] = {}
         """The files that had not settled at the last look, and since when they are as they are."""
+        self._changed_ns: dict[Path, int] | None = None
+        """When each folder was last changed, if all that is in them was known then: until one is, nothing is new."""
 
     def look(self, known: Container[str], probe: Path) -> Look:
         """The new files. The time of the file system is that of the file `probe`, which is made or touched.
@@ -52,12 +57,17 @@ class Lookout:
         A file has settled when it was last written so long ago; or, where clocks differ, when it has stayed as it is
         for so long.
         """
-        found = [file for path in self._names() if path not in known and (file := self._file(path)) is not None]
-        if not found:
-            self._seen = {}
+        if self._changed_ns is not None and self._changed_ns == _changed_ns(self._changed_ns):
             return Look([], [])
         probe.touch()
         now_ns, now_s = probe.stat().st_mtime_ns, time.monotonic()
+        folders = self._folders()
+        new = [path for path in self._names() if path not in known]
+        self._changed_ns = None if new or not _are_older(folders, now_ns - _TICK_NS) else folders
+        found = [file for path in new if (file := self._file(path)) is not None]
+        if not found:
+            self._seen = {}
+            return Look([], [])
         self._seen = {file: self._seen.get(file, now_s) for file in found}
         look = Look([], [])
         for file in sorted(found, key=self._place):
@@ -93,9 +103,32 @@ class Lookout:
         names = glob.iglob(self.pattern, root_dir=self.folder, recursive=True)  # noqa: PTH207  names, without a stat each
         return [name for name in names if not any(part.startswith(_HIDDEN) for part in name.split("/"))]
 
+    def _folders(self) -> dict[Path, int] | None:
+        """When each folder that may have files was last changed; None if that does not tell, as of links to folders."""
+        folders = [self.folder]
+        if "/" in self.pattern or "**" in self.pattern:
+            for place, names, _ in os.walk(self.folder):
+                below = [Path(place, name) for name in names]
+                if any(folder.is_symlink() for folder in below):
+                    return None
+                folders += below
+        return _changed_ns(folders)
+
     def _file(self, name: str) -> FoundFile | None:
         try:
             status = (self.folder / name).stat()
         except FileNotFoundError:  # gone since it was listed
             return None
         return FoundFile(name, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+
+
+def _changed_ns(folders: Iterable[Path]) -> dict[Path, int] | None:
+    """When each was last changed: when names in it last came or went. None if one is gone."""
+    try:
+        return {folder: folder.stat().st_mtime_ns for folder in folders}
+    except OSError:
+        return None
+
+
+def _are_older(folders: dict[Path, int] | None, than_ns: int) -> bool:
+    return folders is not None and max(folders.values()) < than_ns
