@@ -33,10 +33,15 @@ def test_driver_without_its_jvm_ends_and_another_goes_on(spark: SparkSession, tm
 
 
 def main() -> None:
-    """A driver that would be started again for ever."""
+    """A driver that would be started again for ever, and was once before its JVM is gone."""
     import psutil
 
+    failed = []
+
     def on_step(step: hw.EpochStep, epoch: int) -> None:
+        if (step, epoch) == (hw.EpochStep.COMMITTED, 0) and not failed:
+            failed.append(epoch)
+            raise RuntimeError("once")
         if (step, epoch) == (hw.EpochStep.STAGED, 1):
             jvm = next(child.pid for child in psutil.Process().children() if "java" in child.name())
             os.kill(jvm, signal.SIGKILL)

@@ -82,9 +82,10 @@ def job_session(session: SparkSession, parallelism: int, config: dict[str, str])
 
 
 def is_gone(session: SparkSession) -> bool:
-    """Whether there is no JVM behind the session any more."""
+    """Whether there is no JVM behind the session any more. A setting is asked of it anew each time, its version is not."""
     try:
-        return not session.version
+        session.conf.get("spark.app.id", "")
+        return False
     except Exception:  # a connection that is refused or broken, as it happens
         return True
 
