@@ -55,7 +55,7 @@ class Bound:
         if held <= max(allowed, self._due_bytes):
             return
         for holder in sorted(self._holders, key=lambda one: one.held_bytes, reverse=True):
-            if held <= allowed:
+            if held <= allowed or not holder.held_bytes:
                 break
             held -= holder.let_go(int(held - allowed + allowed / _LET_GO))
         self._due_bytes = held + allowed / _LET_GO if held > allowed else 0.0
