@@ -30,6 +30,7 @@ from headwater.graph.nodes import (
     ComputeNode,
     CoProcessNode,
     DeduplicateNode,
+    DelayWatermarksNode,
     DistinctNode,
     FilterNode,
     FlatMapNode,
@@ -179,6 +180,7 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
             f.rows, Broadcast(f.others.everywhere(), (RULES,)), function=Beside(), schema="n int"
         )
     ],
+    DelayWatermarksNode: [lambda f: DelayWatermarksNode.of(f.rows, column="at", delay="5 s")],
     AssignWatermarksNode: [lambda f: AssignWatermarksNode.of(f.rows, watermarks=hw.Watermarks.monotonous("at"))],
     AsChangelogNode: [lambda f: AsChangelogNode.of(f.rows, key="k")],
     WithRowKindNode: [lambda f: WithRowKindNode.of(f.rows)],

@@ -20,6 +20,7 @@ from headwater.job.checkpoints.listing import Checkpoints
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.reading import read_reasons
+from headwater.job.state_view import StateView
 from headwater.job.supervised import SupervisedJob
 from headwater.plan.plan import plan_job
 from headwater.savepoints.files import Savepoint
@@ -347,6 +348,9 @@ class _Failing(SupervisedJob):
         return Claim("job", origin, resumed=False, outbox=self._folder)
 
     def is_committed(self, epoch: int) -> bool:
+        raise NotImplementedError
+
+    def state(self, uid: str, name: str, *, epoch: int | None = None) -> StateView:
         raise NotImplementedError
 
     def checkpoints(self) -> Checkpoints:
