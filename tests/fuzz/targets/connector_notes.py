@@ -100,6 +100,7 @@ class ConnectorNotes(Target):
         if is_sealed:
             document.pop("crc32", None)
         lines[at] = mutated_json(random, document, [json.loads(line) for line in lines]).encode()
+        is_sealed = is_sealed or b"crc32" not in lines[at]  # a mutation may take it away, too
         return _Mutant(name, b"\n".join(lines) + b"\n" * name.endswith("l"), is_sealed)
 
     def read(self, artefact: _Mutant) -> None:

@@ -144,7 +144,7 @@ def test_explain_says_how_a_query_would_run(env: hw.Environment) -> None:
     plans = env.execute_sql("EXPLAIN INSERT INTO o SELECT who, COUNT(*) FROM sales GROUP BY who")
     assert len(plans) == 1
     assert "o.sink" not in [env.graph.uid(node) for node in env.graph]
-    assert "EXPLAIN ANALYZE is not supported" in refused(env, "EXPLAIN ANALYZE SELECT n FROM sales")
+    assert "EXPLAIN ANALYZE of a query is not supported" in refused(env, "EXPLAIN ANALYZE SELECT n FROM sales")
 
 
 def test_idle_state_is_forgotten_as_set(env: hw.Environment) -> None:
