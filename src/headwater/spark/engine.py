@@ -81,6 +81,8 @@ class SparkJob(SupervisedJob):
         self._is_done = False
         self._raised: Exception | None = None
         """What an epoch has failed with on the query's thread; Spark tells of it as text inside text."""
+        self._has_cancelled = False
+        """Whether an epoch was ended because the job is to stop."""
         self._shipped: ShippedJob | None = None
         self._commits = Commits(self._folder)
         self._history = History(self._folder.layout.epochs, CheckpointFiles(self._folder.layout.checkpoint))
@@ -309,8 +311,10 @@ class SparkJob(SupervisedJob):
             self._end_query()
         self._protocol.publish_committed()
         failure = query.exception()
+        assert self._shipped is not None
+        if failure is not None and self._has_cancelled and self._shipped.failure() is None:
+            self.given_up = self.given_up or "it began when the job was about to stop"
         if failure is not None and self.given_up is None:
-            assert self._shipped is not None
             raise self._shipped.failure() or explained(self.name, self._raised or failure, self._folder.path)
         return "finished" if self._has_ended() else "stopped"
 
@@ -327,6 +331,7 @@ class SparkJob(SupervisedJob):
         if query is not None and query.isActive:
             deadline = time.monotonic() + _CANCEL_TIMEOUT_S
             while _is_in_epoch(query) and time.monotonic() < deadline:
+                self._has_cancelled = self._stopping.is_set()
                 self._cancel_tasks(query)
                 time.sleep(_POLL_S)
             query.stop()
