@@ -1,4 +1,4 @@
-"""Sizes in bytes as users write them ("512 MB")."""
+"""Sizes in bytes as users write and read them ("512 MB")."""
 
 from __future__ import annotations
 
@@ -32,3 +32,17 @@ def size_bytes(value: str, *, what: str = "size") -> int:
     if match is None or factor is None:
         raise SizeError.not_a_size(what, value)
     return int(Decimal(match.group(1)) * factor)
+
+
+def size_text(count: int) -> str:
+    """A size as a person reads it.
+
+    >>> size_text(999), size_text(1_500), size_text(2_000_000_000)
+    ('999 B', '1.5 kB', '2.0 GB')
+    """
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

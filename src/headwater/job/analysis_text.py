@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.job.status_text import aligned, summary
+from headwater.sizes import size_text
 
 if TYPE_CHECKING:
     from headwater.job.status import JobStatus, StepStatus
@@ -32,7 +33,7 @@ def _cells(uid: str, step: StepStatus, seconds: float) -> tuple[str, ...]:
         str(step.rows_out),
         f"{work['busy_us'] / 1_000_000:.3f} s" if work.get("busy_us") else _NOTHING,
         str(entries) if step.state else _NOTHING,
-        _size(work.get("state_bytes", 0)) if step.state else _NOTHING,
+        size_text(work.get("state_bytes", 0)) if step.state else _NOTHING,
         _skew(work.get("busiest_rows", 0), step.rows_in, subtasks),
         _skew(work.get("largest_state", 0), entries, subtasks),
     )
@@ -41,10 +42,3 @@ def _cells(uid: str, step: StepStatus, seconds: float) -> tuple[str, ...]:
 def _skew(most: int, all_of_them: int, subtasks: int) -> str:
     """How much more the busiest subtask has than if all had the same."""
     return f"{most * subtasks / all_of_them:.2f}" if all_of_them and subtasks > 1 else _NOTHING
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"

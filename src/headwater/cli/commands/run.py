@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,6 +29,9 @@ Config = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="a 
 Renamed = Annotated[
     list[str] | None, typer.Option(metavar="OLD=NEW", help="a step or state that has another name now; may be repeated")
 ]
+AllowDroppedState = Annotated[
+    bool, typer.Option("--allow-dropped-state", help="go on although state in the savepoint has no place any more")
+]
 Bounded = Annotated[
     bool, typer.Option("--bounded", help="read what is there; event time goes to its end, and the job is over")
 ]
@@ -43,9 +46,7 @@ def run(
     engine: Engine = None,
     config: Config = None,
     renamed: Renamed = None,
-    allow_dropped_state: Annotated[
-        bool, typer.Option("--allow-dropped-state", help="go on although state in the savepoint has no place any more")
-    ] = False,
+    allow_dropped_state: AllowDroppedState = False,
     bounded: Bounded = False,
     available_now: Annotated[
         bool, typer.Option("--available-now", help="read what is there and stop; the next run goes on")
@@ -61,15 +62,14 @@ def run(
     env = load(file, overrides_of(job_dir, parallelism, master, engine, config))
     if env.job_dir is not None:
         _write_log(JobLayout(Path(env.job_dir)).log, log_level)
-    options: dict[str, Any] = {"bounded": True} if bounded else {}
     try:
         job = env.run(
             from_=from_,
             renamed=pairs_of("--renamed", renamed),
             allow_dropped_state=allow_dropped_state,
+            bounded=bounded or None,
             available_now=available_now,
             progress=progress,
-            **options,
         )
     except hw.HeadwaterError as error:
         logging.getLogger("headwater.job").info("the job failed: %s: %s", type(error).__name__, error)

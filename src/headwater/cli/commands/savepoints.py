@@ -10,7 +10,17 @@ import typer
 
 import headwater as hw
 from headwater import control
-from headwater.cli.commands.run import Bounded, Config, Engine, JobFile, Master, Parallelism, Renamed, run
+from headwater.cli.commands.run import (
+    AllowDroppedState,
+    Bounded,
+    Config,
+    Engine,
+    JobFile,
+    Master,
+    Parallelism,
+    Renamed,
+    run,
+)
 from headwater.cli.exits import Exit
 from headwater.cli.loading import load
 from headwater.cli.output import Json, show_json, show_table, show_text
@@ -117,9 +127,7 @@ def restore(
     engine: Engine = None,
     config: Config = None,
     renamed: Renamed = None,
-    allow_dropped_state: Annotated[
-        bool, typer.Option("--allow-dropped-state", help="go on although state in the savepoint has no place any more")
-    ] = False,
+    allow_dropped_state: AllowDroppedState = False,
     bounded: Bounded = False,
     as_json: Json = False,
 ) -> None:

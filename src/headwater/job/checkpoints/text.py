@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwater.job.watermark_text import mark_text
 from headwater.moments import moment_text
+from headwater.sizes import size_text
 
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoint
@@ -28,11 +29,11 @@ def table(job_dir: Path, found: Iterable[Checkpoint], damaged: Mapping[int, str]
 def detail(one: Checkpoint) -> str:
     """A checkpoint with its sources and steps."""
     took = "" if one.duration_ms is None else f" in {one.duration_ms} ms"
-    stored = "" if one.stored_bytes is None else f", {_size(one.stored_bytes)} stored"
+    stored = "" if one.stored_bytes is None else f", {size_text(one.stored_bytes)} stored"
     lines = [
         f"checkpoint of epoch {one.epoch} in {one.job_dir}",
         f"computed {moment_text(one.time_ms)}{took}, at processing time {moment_text(one.now_ms)}",
-        f"state: {_size(one.size_bytes)} added{stored}",
+        f"state: {size_text(one.size_bytes)} added{stored}",
         f"rows: {'published' if one.published else 'not yet published'}{', the input has ended' if one.ended else ''}",
     ]
     for uid, splits in one.positions.items():
@@ -44,7 +45,9 @@ def detail(one: Checkpoint) -> str:
             f"step {uid}: {step.rows_in} rows in, {step.rows_out} out, watermark {mark_text(step.watermark_ms)}"
         )
         for state, entries in step.state.items():
-            lines.append(f"  {state}: {entries} entries, {_size((step.changelog_bytes or {}).get(state, 0))} written")
+            lines.append(
+                f"  {state}: {entries} entries, {size_text((step.changelog_bytes or {}).get(state, 0))} written"
+            )
     return "\n".join(lines)
 
 
@@ -52,12 +55,12 @@ def _cells(one: Checkpoint) -> tuple[str, ...]:
     rows = sum(one.steps[uid].rows_in for uid in one.positions if uid in one.steps)
     known = one.duration_ms is not None
     took, read = (f"{one.duration_ms} ms", str(rows)) if known else ("?", "?")
-    stored = "?" if one.stored_bytes is None else _size(one.stored_bytes)
+    stored = "?" if one.stored_bytes is None else size_text(one.stored_bytes)
     return (
         str(one.epoch),
         moment_text(one.time_ms),
         took,
-        _size(one.size_bytes),
+        size_text(one.size_bytes),
         stored,
         read,
         "yes" if one.published else "no",
@@ -66,12 +69,3 @@ def _cells(one: Checkpoint) -> tuple[str, ...]:
 
 def _justified(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-
-def _size(size_bytes: int) -> str:
-    size, unit = float(size_bytes), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
