@@ -8,6 +8,7 @@ text is sent to the JVM for parsing.
 from __future__ import annotations
 
 import struct
+import zlib
 from abc import ABC, abstractmethod
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -22,8 +23,16 @@ VARIABLE = "changelog"
 HEAD = 0
 """The number of the head; records are numbered from 1, each with room for a million pieces."""
 _PIECES = 1 << 20
-_PREFIX = struct.Struct("<I32s")
-"""In front of each piece: the number of pieces, and the token of the attempt that wrote the record."""
+_MAGIC = b"HWP\x02"
+_PREFIX = struct.Struct("<4sI")
+"""In front of each piece: how it begins, and a checksum of its place and its start."""
+_PLACE = struct.Struct("<QI32s")
+"""Behind that, the piece's place: its number, how many pieces its record has, and the token of the attempt that wrote it."""
+_START_BYTES = 64
+"""How much of a piece its checksum covers. A record begins with a checksum of all of it, so this ties the whole record to
+its number, and one in the place of another is refused, without reading gigabytes twice."""
+_UNPLACED = struct.Struct("<I32s")
+"""What was in front of a piece before it knew its number: the number of pieces, and the token."""
 
 
 def first_number(sequence: int) -> int:
@@ -71,9 +80,10 @@ class PiecedRecords(ABC):
 
     def write(self, sequence: int, token: str, record: bytes) -> None:
         cut = pieces(record)
-        prefix = _PREFIX.pack(len(cut), token.encode())
         for part, piece in enumerate(cut):
-            self._put(first_number(sequence) + part, prefix + piece)
+            number = first_number(sequence) + part
+            place = _PLACE.pack(number, len(cut), token.encode())
+            self._put(number, b"".join([_PREFIX.pack(_MAGIC, _check(place, piece)), place, piece]))
 
     def remove(self, sequence: int) -> None:
         first = self._piece(sequence, 0)
@@ -82,14 +92,37 @@ class PiecedRecords(ABC):
                 self._remove(first_number(sequence) + part)
 
     def _piece(self, sequence: int, part: int) -> tuple[int, str, bytes] | None:
-        data = self._get(first_number(sequence) + part)
+        """How many pieces the record has, the token of its writer, and this piece."""
+        number = first_number(sequence) + part
+        data = self._get(number)
         if data is None:
             return None
         try:
-            count, token = _PREFIX.unpack_from(data)
-            return count, token.decode(), data[_PREFIX.size :]
+            if data[: len(_MAGIC)] != _MAGIC:
+                count, token = _UNPLACED.unpack_from(data)
+                return count, token.decode(), data[_UNPLACED.size :]
+            _, check = _PREFIX.unpack_from(data)
+            start = _PREFIX.size + _PLACE.size
+            place, piece = data[_PREFIX.size : start], data[start:]
+            placed_at, count, token = _PLACE.unpack(place)
+            if check != _check(place, piece):
+                raise ChangelogError.bad_blob(f"the checksum of part {part} of record {sequence} does not fit")
+            if placed_at != number:
+                raise ChangelogError.bad_blob(
+                    f"in the place of part {part} of record {sequence} is {_named(placed_at)}"
+                )
+            return count, token.decode(), piece
         except (struct.error, ValueError) as error:
             raise ChangelogError.bad_blob(f"part {part} of record {sequence}: {error}") from None
+
+
+def _check(place: bytes, piece: bytes) -> int:
+    return zlib.crc32(piece[:_START_BYTES], zlib.crc32(place))
+
+
+def _named(number: int) -> str:
+    sequence, part = divmod(number, _PIECES)
+    return f"part {part} of record {sequence}"
 
 
 class SparkRecordStore(PiecedRecords):

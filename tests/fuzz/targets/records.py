@@ -93,7 +93,10 @@ class Records(_Stored):
 
 
 class Pieces(_Stored):
-    """As Spark's store keeps them: the head, and pieces with the token of the attempt that wrote them."""
+    """As Spark's store keeps them: the head, and pieces with the token of the attempt that wrote them.
+
+    One is lost, damaged, or in the place of another one.
+    """
 
     name = "pieces"
 
@@ -114,8 +117,10 @@ class Pieces(_Stored):
         number = random.choice([HEAD, HEAD, *self._pieces])
         if random.random() < 0.03:
             return {at: piece for at, piece in self._pieces.items() if at != number or at == HEAD}
+        if number != HEAD and random.random() < 0.05:
+            return {**self._pieces, number: self._pieces[random.choice([at for at in self._pieces if at != number])]}
         found = self._pieces[number]
-        while found in self._pieces.values():
+        while found == self._pieces[number]:
             found = mutated(random, self._pieces[number], list(self._pieces.values()))
         return {**self._pieces, number: found}
 
