@@ -1,219 +1,48 @@
-"""Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming."""
+"""Headwater: stateful stream processing with Flink's programming model, in Python, on Spark Structured Streaming.
 
-from headwater import connectors, control, restart, testing
-from headwater.aggregates import (
-    Aggregate,
-    approx_count_distinct,
-    approx_quantile,
-    avg,
-    collect_list,
-    collect_set,
-    count_distinct,
-    first,
-    first_value,
-    last,
-    last_value,
-    max,  # noqa: A004
-    max_by,
-    min,  # noqa: A004
-    min_by,
-    stddev,
-    sum,  # noqa: A004
-    var,
-)
-from headwater.connectors.contract import DEAD_LETTERS, Guarantee
-from headwater.data.schema import Schema
-from headwater.descriptors import (
-    AggregatingState,
-    ListState,
-    MapState,
-    OperatorListState,
-    ReducingState,
-    UnionListState,
-    ValueState,
-    per_window,
-)
-from headwater.epoch.steps import EpochStep
-from headwater.errors import (
-    ChangelogError,
-    DurationError,
-    GraphError,
-    HeadwaterError,
-    JavaMissing,
-    JobError,
-    PublishError,
-    RowError,
-    SchemaError,
-    SourceError,
-    StateError,
-    UserCodeError,
-)
-from headwater.eventlog import EventLog, Retention
-from headwater.eventlog.errors import LogError
-from headwater.expiry import Ttl, ttl
-from headwater.functions import (
-    AggregateFunction,
-    BroadcastContext,
-    BroadcastFunction,
-    Context,
-    CoProcessFunction,
-    KeyedBroadcastFunction,
-    KeyedProcessFunction,
-    OutputTag,
-    Pane,
-    ProcessFunction,
-    ProcessWindowFunction,
-    Timer,
-    WindowContext,
-)
-from headwater.graph.guarantees import PathGuarantee
-from headwater.job.checkpoints.listing import Checkpoint, Checkpoints, checkpoints
-from headwater.job.engine import Job
-from headwater.job.state_view import StateView
-from headwater.job.status import JobStatus, RestartReason
-from headwater.retry import Retry
-from headwater.savepoints import tables as savepoint
-from headwater.savepoints.errors import SavepointError
-from headwater.sql.errors import SqlError
-from headwater.stored_paths.errors import UnsafePath
-from headwater.streams.broadcast import BroadcastStream
-from headwater.streams.environment import Environment
-from headwater.streams.event_time import EventTimeWarning
-from headwater.streams.growth import StateGrowthWarning
-from headwater.streams.guarantees import GuaranteeWarning
-from headwater.streams.keyed import KeyedStream
-from headwater.streams.stream import Step, Stream
-from headwater.streams.windowed import WindowedStream
+The public names stand in `__init__.pyi`, and are imported when they are first used: Spark starts several Python processes
+for each query, which unpickle parts of it, need few of these names, and are up sooner without the rest.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib import import_module
+from pathlib import Path
+
 from headwater.uncaught import leave_out_our_frames
-from headwater.watermarks import WatermarkGenerator, Watermarks
-from headwater.windows import evictors, triggers
-from headwater.windows.assigners import (
-    Window,
-    WindowAssigner,
-    count,
-    cumulate,
-    global_window,
-    processing_time,
-    session,
-    sliding,
-    tumbling,
-)
-from headwater.windows.composition import both, early, either, repeat, then
-from headwater.windows.evictors import Element, Evictor
-from headwater.windows.triggers import Trigger, TriggerContext, TriggerResult
 
 __version__ = "0.1.0"
 
 leave_out_our_frames()
 
-__all__ = [
-    "DEAD_LETTERS",
-    "Aggregate",
-    "AggregateFunction",
-    "AggregatingState",
-    "BroadcastContext",
-    "BroadcastFunction",
-    "BroadcastStream",
-    "ChangelogError",
-    "Checkpoint",
-    "Checkpoints",
-    "CoProcessFunction",
-    "Context",
-    "DurationError",
-    "Element",
-    "Environment",
-    "EpochStep",
-    "EventLog",
-    "EventTimeWarning",
-    "Evictor",
-    "GraphError",
-    "Guarantee",
-    "GuaranteeWarning",
-    "HeadwaterError",
-    "JavaMissing",
-    "Job",
-    "JobError",
-    "JobStatus",
-    "KeyedBroadcastFunction",
-    "KeyedProcessFunction",
-    "KeyedStream",
-    "ListState",
-    "LogError",
-    "MapState",
-    "OperatorListState",
-    "OutputTag",
-    "Pane",
-    "PathGuarantee",
-    "ProcessFunction",
-    "ProcessWindowFunction",
-    "PublishError",
-    "ReducingState",
-    "RestartReason",
-    "Retention",
-    "Retry",
-    "RowError",
-    "SavepointError",
-    "Schema",
-    "SchemaError",
-    "SourceError",
-    "SqlError",
-    "StateError",
-    "StateGrowthWarning",
-    "StateView",
-    "Step",
-    "Stream",
-    "Timer",
-    "Trigger",
-    "TriggerContext",
-    "TriggerResult",
-    "Ttl",
-    "UnionListState",
-    "UnsafePath",
-    "UserCodeError",
-    "ValueState",
-    "WatermarkGenerator",
-    "Watermarks",
-    "Window",
-    "WindowAssigner",
-    "WindowContext",
-    "WindowedStream",
-    "approx_count_distinct",
-    "approx_quantile",
-    "avg",
-    "both",
-    "checkpoints",
-    "collect_list",
-    "collect_set",
-    "connectors",
-    "control",
-    "count",
-    "count_distinct",
-    "cumulate",
-    "early",
-    "either",
-    "evictors",
-    "first",
-    "first_value",
-    "global_window",
-    "last",
-    "last_value",
-    "max",
-    "max_by",
-    "min",
-    "min_by",
-    "per_window",
-    "processing_time",
-    "repeat",
-    "restart",
-    "savepoint",
-    "session",
-    "sliding",
-    "stddev",
-    "sum",
-    "testing",
-    "then",
-    "triggers",
-    "ttl",
-    "tumbling",
-    "var",
-]
+
+def _homes() -> dict[str, tuple[str, str]]:
+    """Of each public name the module that has it, and its name there."""
+    declared = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    return {
+        alias.asname or alias.name: (str(node.module), alias.name)
+        for node in declared.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+_HOMES = _homes()
+__all__ = list(dict(sorted(_HOMES.items())))
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    home, attribute = _HOMES[name]
+    if home == __name__:
+        return import_module(f"{home}.{attribute}")
+    found: object = getattr(__import__(home, fromlist=[attribute]), attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

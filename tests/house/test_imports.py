@@ -62,7 +62,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "sql": LEAVES | {"connectors", "graph"},
     "streams": LEAVES
     | {"connectors", "graph", "plan", "sql", "state.keys"}
-    | {"epoch.offsets", "epoch.steps", "job.checkpoints", "job.engine", "job.progress", "job.signals"}
+    | {"epoch.clock", "epoch.steps", "job.checkpoints", "job.engine", "job.progress", "job.signals"}
     | {"local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
     "savepoints.tables": TASK | {"epoch.offset", "job", "savepoints", "streams.environment", "task"},
@@ -122,7 +122,7 @@ class Import:
 
 
 def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")])
 
 
 def part_of(path: Path) -> str:

@@ -125,13 +125,19 @@ PUBLIC = [
 
 
 def test_the_public_names_are_exactly_these() -> None:
-    assert hw.__all__ == PUBLIC
+    assert hw.__all__ == sorted(PUBLIC)
     assert [name for name in PUBLIC if not hasattr(hw, name)] == []
 
 
 def test_importing_headwater_does_not_import_pyspark() -> None:
-    code = "import sys, headwater; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, headwater; [getattr(headwater, name) for name in headwater.__all__]; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_processes_that_only_carry_a_job_along_import_little_of_it() -> None:
+    code = "import sys, headwater.spark.source; print(sum(name.startswith('headwater') for name in sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert int(found.stdout) < 40, "each query starts several such processes, and waits for them"
 
 
 def test_every_public_class_and_function_has_a_docstring() -> None:

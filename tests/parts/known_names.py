@@ -13,6 +13,9 @@ from typing import Any
 
 import headwater as hw
 
+for public in hw.__all__:
+    getattr(hw, public)  # names are imported when they are first used
+
 _CLASSES = {
     thing.__name__: thing
     for name, module in sorted(sys.modules.items())

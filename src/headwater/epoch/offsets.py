@@ -5,14 +5,14 @@ The second is a pure function, which is what makes a replay the same.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from headwater.connectors.contract import FOR_EVER_MS, Positions
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.alignment import Marks, Stand, held_back, merged
 from headwater.epoch.backpressure import Unaligned, next_pace
+from headwater.epoch.clock import Clock
 from headwater.epoch.offset import BySplit, Offset
 from headwater.graph.nodes import SourceNode
 from headwater.plan.plan import JobPlan
@@ -37,15 +37,6 @@ class SplitRange:
     def at(self, uid: str, position: int) -> BySplit:
         """A position of it, as it is reported; what stands for a source without splits has none."""
         return {} if self.split == NO_SPLIT else {uid: {self.split: position}}
-
-
-Clock = Callable[[int], int]
-"""Gives the time of an epoch, in ms, when the epoch is planned; asked with -1 before the first epoch."""
-
-
-def wall_clock(epoch: int) -> int:  # noqa: ARG001
-    """The machine's time."""
-    return time.time_ns() // 1_000_000
 
 
 def first_offset(plan: JobPlan, clock: Clock, origin: Origin | None = None) -> Offset:

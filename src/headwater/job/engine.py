@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headwater.epoch.offsets import Clock, wall_clock
+from headwater.epoch.clock import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.job.state_view import StateView
 from headwater.job.status import JobStatus

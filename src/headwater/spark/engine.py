@@ -41,8 +41,9 @@ from headwater.spark.errors import EngineGone
 from headwater.spark.failures import explained
 from headwater.spark.from_checkpoint import origin_of
 from headwater.spark.ingest import Ingest
+from headwater.spark.pickled import pickled_plan
 from headwater.spark.session import RETAINED_BATCHES, is_gone, is_shut_down, job_session, local_session, location
-from headwater.spark.shipped import Request, ShippedJob, pickled_plan
+from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import LastLook, StoredEpoch
@@ -121,9 +122,8 @@ class SparkJob(SupervisedJob):
         return origin_of(settings.checkpoint, self._plan, self._folder, self._job_session())
 
     def _job_session(self) -> SparkSession:
-        plan, settings = self._plan, self._settings
-        config = {**settings.spark_config, RETAINED_BATCHES: str(settings.checkpoints_retained)}
-        return job_session(self._shared_session(), plan.parallelism, config)
+        config = {**self._settings.spark_config, RETAINED_BATCHES: str(self._settings.checkpoints_retained)}
+        return job_session(self._shared_session(), self._plan.parallelism, config)
 
     def _shared_session(self) -> SparkSession:
         """The user's session, or that of the process."""
@@ -174,7 +174,7 @@ class SparkJob(SupervisedJob):
         self._spark = spark = self._job_session()
         self._raised = None
         run_id = uuid.uuid4().hex
-        self._shipped = shipped = ShippedJob.of(plan, self._folder, run_id)
+        self._shipped = shipped = ShippedJob.of(pickled_plan(plan), plan.parallelism, self._folder, run_id)
         if self._wants_aligned.is_set():
             shipped.request(Request.ALIGNED_EPOCH)
         if settings.ends and self._targets is None:

@@ -12,14 +12,15 @@ import hashlib
 import logging
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 from headwater.errors import HeadwaterError, JobError, UserCodeError
-from headwater.job.checkpoints.listing import damage_of_newest
 from headwater.spark.errors import DiskFull
 from headwater.versioned import Versioned
 
@@ -63,7 +64,7 @@ class Failure(Versioned):
     """An error of ours, written down."""
 
     error: str
-    """Its type."""
+    """Its type, with the module that has it."""
     text: str
     user: tuple[Any, ...] = ()
     """Of one that user code has raised: step, key, timestamp, cause and traceback."""
@@ -71,18 +72,17 @@ class Failure(Versioned):
     @classmethod
     def of(cls, error: HeadwaterError) -> Self:
         if not isinstance(error, UserCodeError):
-            return cls(type(error).__name__, str(error))
+            return cls(_name_of(error), str(error))
         key = error.key if isinstance(error.key, str | int | None) else repr(error.key)
         user = (error.step, key, error.timestamp, error.cause, error.traceback)
-        return cls(type(error).__name__, str(error), user)
+        return cls(_name_of(error), str(error), user)
 
     def made_again(self) -> HeadwaterError:
         """The error, with the same text."""
         if self.user:
             error: HeadwaterError = UserCodeError(*self.user)
         else:
-            found = (cls for cls in _all(HeadwaterError) if cls.__name__ == self.error)
-            cls = next(found, HeadwaterError)
+            cls = _class_of(self.error)
             error = cls.__new__(cls)
         error.args = (self.text,)
         return error
@@ -102,6 +102,8 @@ def explained(job: str, failure: Exception, job_dir: Path) -> HeadwaterError:
     """What made the query fail; if Spark could not read a checkpoint, which file of it and what to do."""
     _LOG.debug("job %r failed: %s", job, failure)
     if any(mark in str(failure) for mark in _UNREADABLE):
+        from headwater.job.checkpoints.listing import damage_of_newest
+
         damage = damage_of_newest(job_dir, whole=True)
         if damage is not None:
             return damage
@@ -145,8 +147,13 @@ def _digest(written: bytes) -> str:
     return hashlib.sha256(written).hexdigest()[:16]
 
 
-def _all(error: type[HeadwaterError]) -> Iterator[type[HeadwaterError]]:
-    """A class of errors and all those below it, wherever they are."""
-    yield error
-    for below in error.__subclasses__():
-        yield from _all(below)
+def _name_of(error: HeadwaterError) -> str:
+    return f"{type(error).__module__}.{type(error).__name__}"
+
+
+def _class_of(name: str) -> type[HeadwaterError]:
+    """The class of an error: of ours wherever it is, of others' if the driver knows it."""
+    module, _, cls = name.rpartition(".")
+    home = import_module(module) if module.startswith("headwater.") else sys.modules.get(module)
+    found = getattr(home, cls, None)
+    return found if isinstance(found, type) and issubclass(found, HeadwaterError) else HeadwaterError

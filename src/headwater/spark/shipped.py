@@ -1,41 +1,25 @@
-"""How a plan gets to Python workers, and what a worker keeps of it between epochs."""
+"""How a plan gets to Python processes of Spark's, and how the driver and they let each other know.
+
+Some of them only carry a job along, so this module imports little.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-
-from pyspark import cloudpickle
+from typing import TYPE_CHECKING
 
 from headwater.durable import write_atomically
-from headwater.errors import HeadwaterError, JobError
-from headwater.job import program
-from headwater.job.folder import JobFolder
-from headwater.operators.user_code import not_copied
-from headwater.plan.plan import JobPlan
-from headwater.savepoints.origin import Origin
+from headwater.errors import HeadwaterError
 from headwater.spark.failures import Failure, marked
-from headwater.task.closing import close_all
-from headwater.task.host import LevelHost
-from headwater.task.split import SplitHost
 
-
-@dataclass
-class _Worker:
-    """What this process keeps of one run of a job."""
-
-    plan: JobPlan
-    hosts: dict[tuple[int, int], LevelHost] = field(default_factory=dict)
-    splits: dict[tuple[int, str], SplitHost] = field(default_factory=dict)
-
-    def close(self) -> None:
-        close_all([*self.splits.values(), *self.hosts.values()])
+if TYPE_CHECKING:
+    from headwater.job.folder import JobFolder
+    from headwater.savepoints.origin import Origin
 
 
 class Request(Enum):
@@ -49,16 +33,6 @@ class Request(Enum):
     """Epochs that leave nothing in flight."""
     CAUGHT_UP = "caught_up"
     """Told by the source: what the run was to read is read, and committed, and it plans no further epoch."""
-
-
-_workers: dict[str, _Worker] = {}
-"""By run; a worker process serves many tasks, one at a time."""
-
-
-def local_dir() -> Path | None:
-    """Where Spark lets this worker keep files; it removes them when the executor ends."""
-    folders = os.environ.get("SPARK_LOCAL_DIRS", "")
-    return Path(folders.split(",")[0]) if folders else None
 
 
 @dataclass(frozen=True)
@@ -78,14 +52,11 @@ class ShippedJob:
     origin: Origin | None
 
     @classmethod
-    def of(cls, plan: JobPlan, folder: JobFolder, run_id: str) -> ShippedJob:
-        pickled = pickled_plan(plan)
+    def of(cls, pickled: bytes, parallelism: int, folder: JobFolder, run_id: str) -> ShippedJob:
         file = folder.layout.outbox.plan(run_id)
         write_atomically(file, pickled, private=True)
         digest = hashlib.sha256(pickled).hexdigest()
-        return cls(
-            folder.job_id, run_id, str(folder.layout.outbox.path), plan.parallelism, str(file), digest, folder.origin
-        )
+        return cls(folder.job_id, run_id, str(folder.layout.outbox.path), parallelism, str(file), digest, folder.origin)
 
     def request(self, what: Request) -> None:
         """Let the source know; it plans in another process, so the word is a file."""
@@ -135,66 +106,3 @@ class ShippedJob:
 
     def _file_of(self, what: Request) -> Path:
         return Path(self.file).with_suffix(f".{what.value}")
-
-    def plan(self) -> JobPlan:
-        """The plan, in this process."""
-        return self._worker().plan
-
-    def host(self, level: int, subtask: int) -> LevelHost:
-        """The working copy of a level's subtask in this process; perhaps new, perhaps behind."""
-        worker = self._worker()
-        place = (level, subtask)
-        if place not in worker.hosts:
-            worker.hosts[place] = LevelHost(worker.plan, level, subtask, local_dir=local_dir())
-        return worker.hosts[place]
-
-    def split(self, node: int, split: str) -> SplitHost:
-        """The host of a source's split in this process."""
-        worker = self._worker()
-        if (node, split) not in worker.splits:
-            worker.splits[node, split] = SplitHost(worker.plan, worker.plan.source(node), split)
-        return worker.splits[node, split]
-
-    def _worker(self) -> _Worker:
-        key = f"{self.job_id}/{self.run_id}"
-        if key not in _workers:
-            for old in [k for k in _workers if k.startswith(f"{self.job_id}/")]:
-                _workers.pop(old).close()  # an earlier run of this job is over
-            _workers[key] = _Worker(self._read())
-        return _workers[key]
-
-    def _read(self) -> JobPlan:
-        try:
-            pickled = Path(self.file).read_bytes()
-        except OSError as error:
-            raise JobError.not_supported(
-                f"a worker cannot read the job folder: {error}", "put job_dir on a file system that every worker shares"
-            ) from None
-        if hashlib.sha256(pickled).hexdigest() != self.digest:
-            raise JobError.corrupt(self.file, "it is not what the driver wrote")
-        try:
-            plan: JobPlan = cloudpickle.loads(pickled)
-        except ModuleNotFoundError as error:
-            raise JobError.worker_lacks(error.name or str(error)) from None
-        return plan
-
-
-def pickled_plan(plan: JobPlan) -> bytes:
-    """The plan as bytes; where that cannot be, which step keeps it from being so, and with what."""
-    try:
-        return _dumps(plan)
-    except Exception:
-        for node in plan.graph:
-            for part in vars(node).values():
-                try:
-                    _dumps(part)
-                except Exception as reason:
-                    raise not_copied(part, plan.graph.uid(node), reason, _dumps) from None
-        raise
-
-
-def _dumps(value: object) -> bytes:
-    if program.MODULE in sys.modules:
-        cloudpickle.register_pickle_by_value(sys.modules[program.MODULE])  # type: ignore[no-untyped-call]
-    pickled: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
-    return pickled

@@ -1,50 +1,21 @@
 """All sources of a job, and its clock, as one Python data source: one offset, one read of each split per epoch.
 
-Packing happens inside the reader, so that Spark carries ready payloads. The epoch's time is part of the offset, which
-Spark logs before it runs the epoch; a replay reads the same ranges at the same time.
+Spark makes the source in a process of its own and hands it on from there, so this module imports little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
-from headwater.connectors.contract import Positions
-from headwater.epoch import offsets
-from headwater.epoch.alignment import MarksFile
-from headwater.epoch.backpressure import BacklogFile, Unaligned
-from headwater.epoch.offset import Offset
-from headwater.epoch.offsets import SplitRange
-from headwater.epoch.outbox import stage
-from headwater.epoch.reports import TaskReport
-from headwater.job.checkpoints.replay import Replay
-from headwater.job.layout import OutboxLayout
-from headwater.spark.exchange import salts
-from headwater.spark.failures import marked
-from headwater.spark.shipped import Request, ShippedJob
+from headwater.spark.shipped import ShippedJob
 from headwater.spark.step import ROW_SCHEMA
-from headwater.task import garbage_collection
-from headwater.task.outlet import Routed
-from headwater.task.payload import EpochFacts
 
-Logged = dict[str, Any]
-"""An offset as Spark's offset log has it."""
-_LOG = "the offset log of Spark"
-_ARROW = pa.schema([pa.field("subtask", pa.int32()), pa.field("payload", pa.binary())])
-
-
-@dataclass
-class Bundle(InputPartition):
-    """The splits that one task reads in an epoch, each with its place in the epoch's list of splits."""
-
-    facts: EpochFacts
-    parts: list[tuple[int, SplitRange]]
-    end: bool
+if TYPE_CHECKING:
+    from headwater.connectors.contract import Positions
+    from headwater.epoch.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -54,7 +25,7 @@ class ReadPlan:
     job: ShippedJob
     max_rows: int
     targets: dict[str, Positions] | None
-    clock: offsets.Clock
+    clock: Clock
     unaligned_ms: int | None
     goes_on: bool
     """Whether the input does not end at the targets, but the run alone."""
@@ -72,104 +43,8 @@ def source_class(name: str, plan: ReadPlan) -> type[DataSource]:
             return ROW_SCHEMA
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+            from headwater.spark.reader import JobReader
+
             return JobReader(plan)
 
     return JobSource
-
-
-class JobReader(DataSourceStreamReader):
-    """Plans epochs in the driver's planning worker, reads splits in tasks."""
-
-    def __init__(self, plan: ReadPlan) -> None:
-        self._read_plan = plan
-        self._job = plan.job
-        self._has_planned = False
-
-    def initialOffset(self) -> Logged:  # noqa: N802
-        with marked():
-            return offsets.first_offset(self._job.plan(), self._read_plan.clock, self._job.origin).to_json()
-
-    def latestOffset(self, start: Logged, limit: Any) -> Logged:  # noqa: N802
-        with marked():
-            if self._job.is_requested(Request.STOP):
-                return start
-            before = Offset.from_json(start, _LOG)
-            after = Replay.in_outbox(OutboxLayout(Path(self._job.outbox))).next_offset(before) or self._next_offset(
-                before
-            )
-            return start if after is before else after.to_json()  # Spark compares texts, and what it has may be older
-
-    def _next_offset(self, start: Offset) -> Offset:
-        plan, job = self._read_plan, self._job.plan()
-        unaligned, drains = self._unaligned(start), self._job.is_requested(Request.DRAIN)
-        if plan.goes_on and self._has_planned and not drains:
-            assert plan.targets is not None
-            if offsets.is_caught_up(start, plan.targets, unaligned):
-                self._job.request(Request.CAUGHT_UP)
-                return start
-        self._has_planned = True  # the first epoch of a run is planned in any case: time has gone on since the last one
-        return offsets.next_offset(
-            job,
-            start,
-            plan.clock,
-            plan.max_rows,
-            plan.targets,
-            marks=MarksFile(Path(self._job.outbox), job).read(start.epoch, {}),
-            unaligned=unaligned,
-            drains=drains,
-            goes_on=plan.goes_on,
-        )
-
-    def _unaligned(self, start: Offset) -> Unaligned | None:
-        target_ms = self._read_plan.unaligned_ms
-        if target_ms is None:
-            return None
-        backlog = BacklogFile(Path(self._job.outbox), unaligned=True).read(start.epoch, 0.0)
-        return Unaligned(target_ms, backlog, self._job.is_requested(Request.ALIGNED_EPOCH))
-
-    def partitions(self, start: Logged, end: Logged) -> Sequence[InputPartition]:
-        with marked():
-            if start == end:
-                return []
-            before, after = Offset.from_json(start, _LOG), Offset.from_json(end, _LOG)
-            parts = list(enumerate(offsets.ranges(self._job.plan(), before, after)))
-            tasks = min(len(parts), self._job.parallelism)
-            facts = offsets.facts_of(after)
-            return [Bundle(facts, parts[i::tasks], after.end) for i in range(tasks)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Bundle)
-        with self._job.attempt(), garbage_collection.worker_task():
-            for place, part in partition.parts:
-                yield from self._read_split(place, part, partition)
-
-    def _read_split(self, place: int, part: SplitRange, bundle: Bundle) -> Iterator[pa.RecordBatch]:
-        plan = self._job.plan()
-        host = self._job.split(part.node, part.split)
-        by_subtask = salts(self._job.parallelism)
-        for outcome in host.run(part.start, part.end, bundle.facts, ended=part.ended, idle=part.idle):
-            ready = outcome.payloads
-            if outcome.steps:
-                epoch = bundle.facts.epoch
-                staged = stage(plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
-                starts, positions = part.at(host.uid, part.start), part.at(host.uid, part.end)
-                report = TaskReport(
-                    tuple(staged),
-                    outcome.steps,
-                    positions,
-                    starts,
-                    idle=part.idle,
-                    end=bundle.end,
-                    now_ms=bundle.facts.now_ms,
-                )
-                ready = [*ready, (0, report.to_bytes())]
-            if ready:
-                yield _batch(ready, by_subtask)
-
-    def commit(self, end: Logged) -> None:
-        """Sources keep their own history; nothing to release."""
-
-
-def _batch(ready: list[Routed], by_subtask: tuple[int, ...]) -> pa.RecordBatch:
-    subtasks = pa.array([by_subtask[subtask] for subtask, _ in ready], pa.int32())
-    return pa.RecordBatch.from_arrays([subtasks, pa.array([data for _, data in ready], pa.binary())], schema=_ARROW)

@@ -28,7 +28,7 @@ from headwater.spark.checkpoint_files import CheckpointFiles
 from headwater.spark.failures import found_in, marked, reason_in
 from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
 from headwater.spark.session import location
-from headwater.spark.shipped import local_dir
+from headwater.spark.worker import local_dir
 from headwater.state.changelog import Head, catch_up
 from headwater.task import garbage_collection
 from headwater.task.closing import close_all

@@ -12,7 +12,7 @@ from headwater.connectors.dataframes import DataFrameSource
 from headwater.connectors.memory import RowsSource
 from headwater.data.schema import SchemaLike
 from headwater.durations import Duration, duration_ms
-from headwater.epoch.offsets import Clock, wall_clock
+from headwater.epoch.clock import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.errors import GraphError, JobError
 from headwater.graph.checks import checked_ttl

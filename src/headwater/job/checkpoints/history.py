@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from headwater.durable import write_atomically
 from headwater.epoch import offsets
+from headwater.epoch.clock import wall_clock
 from headwater.epoch.offset import BySplit, Offset
 from headwater.epoch.reports import TaskReport, starts_of
 from headwater.errors import JobFolderDamaged
@@ -120,7 +121,7 @@ def _line(offset: Offset, reports: Sequence[TaskReport], duration_ms: int) -> Ep
     steps = JobStatus("running").after(epoch, reports).steps
     return EpochLine(
         epoch,
-        offsets.wall_clock(epoch),
+        wall_clock(epoch),
         duration_ms,
         offset,
         starts_of(reports),

@@ -1,0 +1,78 @@
+"""What a Python worker of Spark's keeps of a job between epochs: its plan, and the copies of its state."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark import cloudpickle
+
+from headwater.errors import JobError
+from headwater.plan.plan import JobPlan
+from headwater.spark.shipped import ShippedJob
+from headwater.task.closing import close_all
+from headwater.task.host import LevelHost
+from headwater.task.split import SplitHost
+
+
+@dataclass
+class Worker:
+    """What this process keeps of one run of a job. It serves many tasks, one at a time."""
+
+    plan: JobPlan
+    hosts: dict[tuple[int, int], LevelHost] = field(default_factory=dict)
+    splits: dict[tuple[int, str], SplitHost] = field(default_factory=dict)
+
+    def host(self, level: int, subtask: int) -> LevelHost:
+        """The working copy of a level's subtask; perhaps new, perhaps behind."""
+        place = (level, subtask)
+        if place not in self.hosts:
+            self.hosts[place] = LevelHost(self.plan, level, subtask, local_dir=local_dir())
+        return self.hosts[place]
+
+    def split(self, node: int, split: str) -> SplitHost:
+        """The host of a source's split."""
+        if (node, split) not in self.splits:
+            self.splits[node, split] = SplitHost(self.plan, self.plan.source(node), split)
+        return self.splits[node, split]
+
+    def close(self) -> None:
+        close_all([*self.splits.values(), *self.hosts.values()])
+
+
+_workers: dict[str, Worker] = {}
+"""By run."""
+
+
+def worker_of(job: ShippedJob) -> Worker:
+    """What this process keeps of a job's run; read from its plan at the first call."""
+    key = f"{job.job_id}/{job.run_id}"
+    if key not in _workers:
+        for old in [k for k in _workers if k.startswith(f"{job.job_id}/")]:
+            _workers.pop(old).close()  # an earlier run of this job is over
+        _workers[key] = Worker(_plan_of(job))
+    return _workers[key]
+
+
+def _plan_of(job: ShippedJob) -> JobPlan:
+    try:
+        pickled = Path(job.file).read_bytes()
+    except OSError as error:
+        raise JobError.not_supported(
+            f"a worker cannot read the job folder: {error}", "put job_dir on a file system that every worker shares"
+        ) from None
+    if hashlib.sha256(pickled).hexdigest() != job.digest:
+        raise JobError.corrupt(job.file, "it is not what the driver wrote")
+    try:
+        plan: JobPlan = cloudpickle.loads(pickled)
+    except ModuleNotFoundError as error:
+        raise JobError.worker_lacks(error.name or str(error)) from None
+    return plan
+
+
+def local_dir() -> Path | None:
+    """Where Spark lets this worker keep files; it removes them when the executor ends."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", "")
+    return Path(folders.split(",")[0]) if folders else None
