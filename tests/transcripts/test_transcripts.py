@@ -27,7 +27,10 @@ CONTENTS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
 BY_SUBTASK = {"partitioning", "operator_state"}
 """The transcripts of programs that show how many subtasks there are."""
 BY_KEY = [file.stem for file in FILES if file.parent == Path(__file__).parent]
-"""The transcripts beside those of windows and joins, which keep their state in memory whatever the backend."""
+"""The transcripts beside those of windows and joins."""
+BY_COLUMNS = ["aggregates", "compositions", "evicting", "lateness", "panes", "retracting_sessions", "sliding_lateness"]
+"""Some of windows, of each way to compute them; joins are all."""
+BY_COLUMNS += [file.stem for file in FILES if "joins" in file.parent.name]
 OUT = "k string, what string"
 
 
@@ -287,6 +290,12 @@ def nothing_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("transcript", BY_KEY, indirect=True)
 def test_a_transcript_holds_with_state_on_disk(transcript: Transcript, crash: str) -> None:
     run_on_harness(transcript, PROGRAMS[transcript.program], slicing="one row", crash=crash, state_backend="disk")
+
+
+@pytest.mark.usefixtures("nothing_in_memory")
+@pytest.mark.parametrize("transcript", BY_COLUMNS, indirect=True)
+def test_a_transcript_of_windows_or_joins_holds_with_state_on_disk(transcript: Transcript) -> None:
+    run_on_harness(transcript, PROGRAMS[transcript.program], slicing="pairs", crash="rebuild", state_backend="disk")
 
 
 @pytest.mark.usefixtures("nothing_in_memory")

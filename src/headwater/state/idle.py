@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.data.rows import decode
-from headwater.state.accumulators import Accumulators, Fold
+from headwater.state.accumulators import Accumulators
 from headwater.state.columns import Places
+from headwater.state.kept_columns import Fold
 from headwater.state.slices import Slice, SlicedTable
 from headwater.state.spread import Spread
 from headwater.state.table import PUT, KeyedLayout, StateTable

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from headwater.descriptors import StateDeclaration
 from headwater.errors import StateError
+from headwater.state.kept_columns import KeptByColumns
+from headwater.state.shelf import IN_MEMORY
 from headwater.state.slices import Slice
 from headwater.state.table import KeyedLayout
 from headwater.state.time_index import Buckets
@@ -120,8 +122,13 @@ class KeyTable:
 class MemoryBackend:
     """Keeps the working state of a step in memory."""
 
+    shelf = IN_MEMORY
+
     def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
         return KeyTable(len(declarations))
+
+    def accumulators(self, layout: KeyedLayout, schema: pa.Schema) -> KeptByColumns:
+        return KeptByColumns(layout, schema)
 
     def timers(self, key: pa.DataType) -> HeapTimers:
         return HeapTimers()

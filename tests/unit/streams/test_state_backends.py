@@ -16,6 +16,13 @@ class Count(hw.KeyedProcessFunction):
         yield ctx.key, self.seen.get()
 
 
+class Numbered(hw.ProcessFunction):
+    numbers = hw.OperatorListState("bigint")
+
+    def process(self, event: Any, ctx: hw.Context) -> Any:
+        yield (event.k,)
+
+
 def build(stream: hw.Stream) -> hw.Stream:
     return stream.key_by("k").process(Count(), "k string, n long")
 
@@ -45,13 +52,16 @@ def test_explain_names_where_the_state_of_each_step_is() -> None:
         counted = build(env.from_rows([], "k string"))
         counted.sink(hw.connectors.memory())
         counted.key_by("k").window(hw.count(2)).agg(m=hw.count()).sink(hw.connectors.memory())
+        counted.process(Numbered(), "k string", name="numbered").sink(hw.connectors.memory())
         return env.explain()
 
     assert explained() == explained(state_backend="memory")
     for where in ("memory", "disk"):
         text = explained(state_backend=where)
-        assert f"seen: value; state {'in' if where == 'memory' else 'on'} {where}\n" in text
-        assert "window window_agg by key_by(k); computed by count, state in memory\n" in text
+        shown = f"state {'in' if where == 'memory' else 'on'} {where}\n"
+        assert f"seen: value; {shown}" in text
+        assert f"window window_agg by key_by(k); computed by count, {shown}" in text
+        assert "numbered by rebalance keeps numbers: operator_list; state in memory\n" in text
 
 
 @pytest.mark.parametrize(("before", "after"), [("memory", "disk"), ("disk", "memory")])

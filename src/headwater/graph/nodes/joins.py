@@ -32,6 +32,7 @@ class JoinNode(Node):
     """Two keyed inputs whose rows are put side by side: the left columns, then those of the right in `right_columns`."""
 
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
     waits_by_side: ClassVar[bool] = True
 
     key: Key

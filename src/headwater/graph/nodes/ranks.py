@@ -67,6 +67,7 @@ class TopNNode(Node):
 
     operation: ClassVar[str] = "top_n"
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
     passes_times: ClassVar[bool] = True
     taken: ClassVar[Modes] = APPEND_OR_RETRACT
 
@@ -154,6 +155,7 @@ class WindowTopNNode(Node):
 
     operation: ClassVar[str] = "window_top_n"
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
 
     key: Key
     rows: Schema

@@ -49,6 +49,7 @@ class WindowNode(Node):
 
     operation: ClassVar[str] = "window"
     is_stateful: ClassVar[bool] = True
+    uses_backend: ClassVar[bool] = True
 
     key: Key
     input_schema: Schema

@@ -18,20 +18,29 @@ from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_in, stored_schema
 from headwater.operators.join.store import RowStore
 from headwater.operators.pairs import places_of_pairs
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
+from headwater.state.shelf import Shelf
 
 
 class _Side:
     """One side: what it keeps, until when, and where its late and unmatched rows go."""
 
     def __init__(
-        self, key: Key, rows: pa.Schema, reach_ms: tuple[int, int], late: OutputTag | None, unmatched: OutputTag | None
+        self,
+        key: Key,
+        rows: pa.Schema,
+        reach_ms: tuple[int, int],
+        outputs: tuple[OutputTag | None, OutputTag | None],
+        shelf: Shelf,
     ) -> None:
-        self.key, self.late, self.unmatched = key, late, unmatched
+        self.key = key
+        self.late, self.unmatched = outputs
         self.low_ms, self.high_ms = reach_ms
         """How far before and after a row's time the rows of the other side are that it is paired with."""
         self.names = key_names(key)
         self.columns = rows.names
-        self.store = RowStore(stored_schema(rows, key), self.names)
+        self.store = RowStore(stored_schema(rows, key), self.names, shelf)
 
     @property
     def stays_ms(self) -> int:
@@ -44,13 +53,15 @@ class IntervalJoinOperator(KeepsRows):
 
     needs_order = False
 
-    def __init__(self, node: IntervalJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+    def __init__(
+        self, node: IntervalJoinNode, step: str, left: type[Row], right: type[Row], *, backend: StateBackend = MEMORY
+    ) -> None:
         self._node, self._step, self._is_event_time = node, step, node.time == EVENT
         lower, upper = node.lower_ms, node.upper_ms
-        self._left = _Side(node.key, node.left_schema.arrow, (lower, upper), node.late_left, node.unmatched_left)
-        self._right = _Side(
-            node.right_key, node.right_schema.arrow, (-upper, -lower), node.late_right, node.unmatched_right
-        )
+        of_left, of_right = (node.late_left, node.unmatched_left), (node.late_right, node.unmatched_right)
+        left_rows, right_rows, shelf = node.left_schema.arrow, node.right_schema.arrow, backend.shelf
+        self._left = _Side(node.key, left_rows, (lower, upper), of_left, shelf)
+        self._right = _Side(node.right_key, right_rows, (-upper, -lower), of_right, shelf)
         self._pairs = PairColumns(node)
         self._marks = node.unmatched_left is not None or node.unmatched_right is not None
         super().__init__({"left": self._left.store, "right": self._right.store})

@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from headwater.data.batch import flat
 from headwater.data.rows import decode, encode, make_rows, row_class
+from headwater.descriptors import ValueState
 from headwater.graph.edges import Key
 from headwater.operators.join.keys import JoinKeys
 from headwater.operators.keys import key_spread
 from headwater.state.accumulators import open_accumulators
+from headwater.state.backend import StateBackend
 from headwater.state.idle import WRITTEN, IdleAccumulators
 from headwater.state.table import KeyedLayout, StateTable
-from headwater.state.time_index import Buckets
 
 LAST_USED = "@last_used"
 """The name of the state; it is of no use to a join that keeps its rows for ever."""
@@ -25,10 +26,11 @@ _USED = pa.schema([pa.field("used", pa.bool_())])
 class LastUsed:
     """The keys of a join with the processing time of their last row."""
 
-    def __init__(self, key: Key, step: str, ttl_ms: int) -> None:
+    def __init__(self, key: Key, step: str, ttl_ms: int, backend: StateBackend) -> None:
         self._key = pa.field("key", key.type)
-        kept = open_accumulators(LAST_USED, _USED.append(WRITTEN), step, key.type, key_spread(key))
-        self._kept = IdleAccumulators(kept, ttl_ms, KeyedLayout(step, LAST_USED, key.type, []), Buckets())
+        kept = open_accumulators(LAST_USED, _USED.append(WRITTEN), step, key.type, key_spread(key), backend=backend)
+        times = backend.times(ValueState(LAST_USED, "boolean"), key.type)
+        self._kept = IdleAccumulators(kept, ttl_ms, KeyedLayout(step, LAST_USED, key.type, []), times)
 
     @property
     def table(self) -> StateTable:

@@ -21,6 +21,9 @@ from headwater.operators.join.keys import JoinKeys, can_meet, key_names, keys_in
 from headwater.operators.join.net import Flags, Net, net_effect
 from headwater.operators.join.run import Places
 from headwater.operators.join.store import RowStore
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
+from headwater.state.shelf import Shelf
 
 _BEFORE, _PAIR, _AFTER, _ALONE = range(4)
 """What a row of the result is: a padded row of the other side that goes before a pair comes, a pair, a padded row that
@@ -66,11 +69,11 @@ class _Side:
     Rows are kept with the processing time at which they came.
     """
 
-    def __init__(self, key: Key, rows: pa.Schema, *, is_outer: bool, is_changelog: bool) -> None:
+    def __init__(self, key: Key, rows: pa.Schema, shelf: Shelf, *, is_outer: bool, is_changelog: bool) -> None:
         self.is_outer, self.is_changelog = is_outer, is_changelog
         self._key, self._schema = key, stored_schema(rows, key)
         self.names = key_names(key)
-        self.store = RowStore(self._schema, self.names)
+        self.store = RowStore(self._schema, self.names, shelf)
 
     def read(self, batch: Batch) -> _Arrived:
         """The rows that matter: those without a key can meet none, and only an outer side shows them."""
@@ -96,15 +99,22 @@ class RegularJoinOperator(KeepsRows):
     with nulls. Each row of input is told by what it changes there; what comes and goes in an epoch is not told.
     """
 
-    def __init__(self, node: RegularJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+    def __init__(
+        self, node: RegularJoinNode, step: str, left: type[Row], right: type[Row], *, backend: StateBackend = MEMORY
+    ) -> None:
         self._node = node
         self.needs_order = node.left_changes or node.right_changes
         self._left = _Side(
-            node.key, node.left_schema.arrow, is_outer=node.how in ("left", "full"), is_changelog=node.left_changes
+            node.key,
+            node.left_schema.arrow,
+            backend.shelf,
+            is_outer=node.how in ("left", "full"),
+            is_changelog=node.left_changes,
         )
         self._right = _Side(
             node.right_key,
             node.right_schema.arrow,
+            backend.shelf,
             is_outer=node.how in ("right", "full"),
             is_changelog=node.right_changes,
         )

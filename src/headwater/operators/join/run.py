@@ -13,6 +13,7 @@ import pyarrow as pa
 from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import hash_rows
 from headwater.state.keys import Hashes
+from headwater.state.shelf import KeptArrays, KeptTable, Shelf
 
 Places = npt.NDArray[np.int64]
 CHUNK_PAIRS = 1 << 18
@@ -53,59 +54,86 @@ class Probes:
 class Run:
     """Rows in that order. Only `marked` and `gone` ever change."""
 
-    def __init__(self, columns: Columns, order: Places, by_time: Places) -> None:
-        at = pa.array(order)
-        self.rows = columns.rows.take(at).combine_chunks()
-        self.times, self.hashes, self.ids = columns.times[order], columns.hashes[order], columns.ids[order]
-        self.marked = columns.marked[order]
-        self.by_time = by_time
-        """The places of rows in the order of time, then of arrival."""
+    def __init__(self, columns: Columns, order: Places, by_time: Places, shelf: Shelf) -> None:
+        """`by_time` has the places of rows, as they are here, in the order of time, then of arrival."""
+        self._shelf = shelf
+        times = columns.times[order]
+        self._rows = KeptTable(columns.rows.take(pa.array(order)).combine_chunks(), shelf)
+        self._columns = KeptArrays(shelf, times, columns.hashes[order], columns.ids[order], by_time)
+        self.marked = columns.marked[order] if columns.marked.any() else np.zeros(len(order), np.bool_)
+        """Which rows are marked. It stays in memory, where an array that nobody has written to takes none."""
         self.gone: npt.NDArray[np.bool_] | None = None
         """Which rows were taken out, once any was."""
         self.gone_count = 0
-        self._earliest_ms = int(self.times[by_time[0]])
+        self._earliest_ms = int(times[by_time[0]])
 
     @classmethod
-    def of(cls, columns: Columns) -> Run:
+    def of(cls, columns: Columns, shelf: Shelf) -> Run:
         """The run of rows that come in any order."""
         early = _by_time(columns.times, columns.ids)
         order = early[np.argsort(columns.hashes[early], kind="stable")]
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        return cls(columns, order, place[early])
+        return cls(columns, order, place[early], shelf)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.marked)
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.rows.nbytes) + sum(array.nbytes for array in self._columns.arrays)
+
+    @property
+    def rows(self) -> pa.Table:
+        return self._rows.table
+
+    @property
+    def times(self) -> Timestamps:
+        return self._columns.arrays[0]
+
+    @property
+    def hashes(self) -> Hashes:
+        return self._columns.arrays[1]
+
+    @property
+    def ids(self) -> Places:
+        return self._columns.arrays[2]
+
+    @property
+    def by_time(self) -> Places:
+        """The places of rows in the order of time, then of arrival."""
+        return self._columns.arrays[3]
 
     @cached_property
+    def _sorted_times(self) -> KeptArrays:
+        return KeptArrays(self._shelf, self.times[self.by_time])
+
+    @property
     def sorted_times(self) -> Timestamps:
-        return self.times[self.by_time]
+        return self._sorted_times.arrays[0]
 
     @cached_property
-    def by_id(self) -> Places:
-        """The places of rows in the order of their ids."""
-        return np.argsort(self.ids, kind="stable")
+    def _by_id(self) -> KeptArrays:
+        """The ids in order, and the places they are of."""
+        order = np.argsort(self.ids, kind="stable")
+        return KeptArrays(self._shelf, self.ids[order], order)
 
     @cached_property
-    def sorted_ids(self) -> Places:
-        return self.ids[self.by_id]
-
-    @cached_property
-    def by_content(self) -> tuple[Hashes, Places]:
+    def _by_content(self) -> KeptArrays:
         """The hashes of whole rows in order, and the places they are of."""
         hashes = hash_rows(self.rows)
         order = np.argsort(hashes, kind="stable")
-        return hashes[order], order
+        return KeptArrays(self._shelf, hashes[order], order)
 
     @cached_property
-    def _keys(self) -> tuple[Hashes, npt.NDArray[np.int64]]:
+    def _keys(self) -> KeptArrays:
         """The distinct hashes, and for each row one number that orders rows as (hash, time) does."""
         is_first = np.concatenate([[True], self.hashes[1:] != self.hashes[:-1]])
         ranks = np.cumsum(is_first) - 1
         is_later = np.concatenate([[False], self.sorted_times[1:] != self.sorted_times[:-1]])
         earlier = np.empty(len(self), np.int64)
         earlier[self.by_time] = np.maximum.accumulate(np.where(is_later, np.arange(len(self)), 0))
-        return self.hashes[is_first], ranks * (len(self) + 1) + earlier
+        return KeptArrays(self._shelf, self.hashes[is_first], ranks * (len(self) + 1) + earlier)
 
     def of_keys(self, probes: Probes) -> tuple[Places, Places]:
         """For each probe, the places from and to which its rows are."""
@@ -114,7 +142,7 @@ class Run:
 
     def between(self, probes: Probes, low: Timestamps, high: Timestamps) -> tuple[Places, Places]:
         """For each probe, the places from and to which its rows of the times from `low` to `high` are."""
-        known, numbers = self._keys
+        known, numbers = self._keys.arrays
         rank = np.minimum(np.searchsorted(known, probes.sorted_hashes), len(known) - 1)
         is_known, first = known[rank] == probes.sorted_hashes, rank * (len(self) + 1)
         lowest = np.searchsorted(self.sorted_times, low)[probes.order]
@@ -125,13 +153,14 @@ class Run:
 
     def places_of(self, ids: Places) -> Places:
         """The places of those ids that are here."""
-        at = np.minimum(np.searchsorted(self.sorted_ids, ids), len(self) - 1)
-        places: Places = self.by_id[at[self.sorted_ids[at] == ids]]
+        known, order = self._by_id.arrays
+        at = np.minimum(np.searchsorted(known, ids), len(self) - 1)
+        places: Places = order[at[known[at] == ids]]
         return places
 
     def like(self, hashes: Hashes) -> tuple[Places, Places]:
         """Every (probe, place) where the hash of the whole row is the probe's."""
-        known, order = self.by_content
+        known, order = self._by_content.arrays
         probes, at = expand(np.searchsorted(known, hashes), np.searchsorted(known, hashes, side="right"))
         return probes, order[at]
 
@@ -163,7 +192,7 @@ class Run:
         if not alive.any():
             return None
         place = np.cumsum(alive) - 1
-        return Run(self.columns(), np.flatnonzero(alive), place[self.by_time[alive[self.by_time]]])
+        return Run(self.columns(), np.flatnonzero(alive), place[self.by_time[alive[self.by_time]]], self._shelf)
 
     def columns(self) -> Columns:
         """The rows and what belongs to them."""
@@ -177,10 +206,10 @@ def _by_time(times: Timestamps, ids: Places) -> Places:
     return np.lexsort((ids, times))
 
 
-def merged(runs: list[Run]) -> Run:
+def merged(runs: list[Run], shelf: Shelf) -> Run:
     """Runs as one. None of them may have rows that are gone."""
     rows, *others = zip(*(run.columns() for run in runs), strict=True)
-    return Run.of(Columns(pa.concat_tables(rows), *(np.concatenate(arrays) for arrays in others)))
+    return Run.of(Columns(pa.concat_tables(rows), *(np.concatenate(arrays) for arrays in others)), shelf)
 
 
 def expand(begin: Places, end: Places) -> tuple[Places, Places]:

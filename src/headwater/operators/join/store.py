@@ -1,7 +1,8 @@
 """The rows that a side of a join keeps: added, found by key and time, marked and removed, many at once.
 
 It is kept as a few runs, each about twice as large as the next newer one, so that adding rows costs a logarithm of what
-is stored and finding them does not cost what is stored. What is found, and in which order, does not depend on the runs.
+is stored and finding them does not cost what is stored. On disk runs grow up to a size, and more are looked through. What is
+found, and in which order, does not depend on the runs.
 Rows die in the order of time; up to where is known by one pair of numbers, not by row.
 """
 
@@ -18,6 +19,7 @@ from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
 from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged
+from headwater.state.shelf import IN_MEMORY, Shelf, is_merge_due
 from headwater.state.spread import InOneOrder, Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
@@ -58,8 +60,8 @@ class Found:
 class RowStore:
     """The rows of one side on one subtask."""
 
-    def __init__(self, schema: pa.Schema, key_names: list[str]) -> None:
-        self._schema, self._key_names = schema, key_names
+    def __init__(self, schema: pa.Schema, key_names: list[str], shelf: Shelf = IN_MEMORY) -> None:
+        self._schema, self._key_names, self._shelf = schema, key_names, shelf
         self._stored = pa.schema([*_HEADING, *schema])
         self.spread: Spread = InOneOrder(by_columns(key_names), "@id")
         self.clear_all()
@@ -86,14 +88,14 @@ class RowStore:
         ids = np.arange(self.next_id, self.next_id + len(rows))
         self.next_id += len(rows)
         self._added.append(self._table(PUT, ids, times, marked, rows.columns))
-        self._put(Run.of(Columns(rows, times, keys.hashes, ids, marked)))
+        self._put(Run.of(Columns(rows, times, keys.hashes, ids, marked), self._shelf))
 
     def _put(self, run: Run) -> None:
         self._alive += len(run) - run.died(self.end)
         self._runs.append(run)
-        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+        while is_merge_due(self._runs, self._shelf):
             last = [run for run in (self._compact(run) for run in self._runs[-2:]) if run is not None]
-            self._runs[-2:] = [merged(last)] if last else []
+            self._runs[-2:] = [merged(last, self._shelf)] if last else []
 
     def find(self, keys: JoinKeys, low: Timestamps | None = None, high: Timestamps | None = None) -> Iterator[Found]:
         """The living rows of each key, of the times from `low` to `high` if given, in parts."""
@@ -298,7 +300,8 @@ class RowStore:
             rows = puts.select(self._schema.names).combine_chunks()
             marked = np.array(puts["@marked"].to_numpy(), np.bool_)
             hashes = keys_in(rows, self._key_names).hashes
-            self._put(Run.of(Columns(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked)))
+            columns = Columns(rows, puts["@time"].to_numpy(), hashes, puts["@id"].to_numpy(), marked)
+            self._put(Run.of(columns, self._shelf))
             self._number_from(int(ids[: len(puts)].max()) + 1)
         for op, first, last in _stretches(ops):
             if op in (MARK, UNMARK):

@@ -16,6 +16,8 @@ from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_in, stored_schema, with_key_column
 from headwater.operators.join.last_used import LAST_USED, LastUsed
 from headwater.operators.join.store import RowStore
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
 
@@ -29,16 +31,18 @@ class TemporalJoinOperator(KeepsRows):
 
     needs_order = False
 
-    def __init__(self, node: TemporalJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+    def __init__(
+        self, node: TemporalJoinNode, step: str, left: type[Row], right: type[Row], *, backend: StateBackend = MEMORY
+    ) -> None:
         self._node, self._step = node, step
         self._pads = node.how == "left"
         self._left_names, self._right_names = key_names(node.key), key_names(node.right_key)
         self._left_schema = stored_schema(node.left_schema.arrow, node.key)
         self._right_schema = stored_schema(node.right_schema.arrow, node.right_key)
-        self._waiting = RowStore(self._left_schema, self._left_names)
-        self._versions = RowStore(self._right_schema, self._right_names)
+        self._waiting = RowStore(self._left_schema, self._left_names, backend.shelf)
+        self._versions = RowStore(self._right_schema, self._right_names, backend.shelf)
         self._columns = PairColumns(node)
-        self._last_used = None if node.ttl_ms is None else LastUsed(node.key, step, node.ttl_ms)
+        self._last_used = None if node.ttl_ms is None else LastUsed(node.key, step, node.ttl_ms, backend)
         super().__init__({"waiting": self._waiting, "versions": self._versions}, forgets=node.ttl_ms is not None)
 
     def process_two(self, inputs: TwoInputs, time: StepTime, emit: Emit) -> None:

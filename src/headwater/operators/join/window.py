@@ -28,6 +28,9 @@ from headwater.operators.pairs import places_of_pairs
 from headwater.operators.window.late import LateRows
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
+from headwater.state.shelf import Shelf
 from headwater.state.table import StateTable
 from headwater.windows.assigners import SlicedAssigner, Window
 
@@ -50,18 +53,21 @@ class WindowJoinOperator(StatefulOperator):
 
     needs_order = False
 
-    def __init__(self, node: WindowJoinNode, step: str, left: type[Row], right: type[Row]) -> None:
+    def __init__(
+        self, node: WindowJoinNode, step: str, left: type[Row], right: type[Row], *, backend: StateBackend = MEMORY
+    ) -> None:
         self._node, self._step, self._assigner = node, step, node.assigner
         self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
         left_rows = WindowInput(node.left_schema, node.key, node.lateness_ms, node.late_left)
         right_rows = WindowInput(node.right_schema, node.right_key, node.lateness_ms, node.late_right)
         how = node.how
         self._shows_left_alone, self._shows_right_alone = how in ("left", "full", "anti"), how in ("right", "full")
-        self._left = JoinSide(left_rows, self._schedule, step, keeps_all=self._shows_left_alone)
+        self._left = JoinSide(left_rows, self._schedule, step, backend.shelf, keeps_all=self._shows_left_alone)
         self._right = JoinSide(
             right_rows,
             self._schedule,
             step,
+            backend.shelf,
             keeps_all=self._shows_right_alone,
             is_asked_only=how in ("semi", "anti"),
         )
@@ -179,6 +185,7 @@ class JoinSide:
         rows: WindowInput,
         schedule: SliceSchedule,
         step: str,
+        shelf: Shelf,
         *,
         keeps_all: bool = False,
         is_asked_only: bool = False,
@@ -187,7 +194,7 @@ class JoinSide:
         self._input, self._schedule, self._step, self._keeps_all = rows, schedule, step, keeps_all
         shown = [field for field in rows.input_schema.arrow if not is_asked_only or field.name in rows.key.columns]
         self._schema, self._key_names = stored_schema(pa.schema(shown), rows.key), key_names(rows.key)
-        self.slices = SliceTable(self._schema, self._key_names, _one_table, schedule.expect)
+        self.slices = SliceTable(self._schema, self._key_names, _one_table, schedule.expect, shelf)
         self.late = LateRows(rows, step)
 
     def keys(self, rows: pa.Table) -> Columns:

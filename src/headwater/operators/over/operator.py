@@ -57,7 +57,8 @@ class OverAggregateOperator(StatefulOperator):
         if self._is_event_time or (self._bounded is not None and node.frame.kind == RANGE):
             rows = node.rows.arrow
             is_plain = self._bounded is None
-            self._waiting = RowStore(rows if is_plain else rows.append(pa.field(_AT, pa.int64())), self._names)
+            kept = rows if is_plain else rows.append(pa.field(_AT, pa.int64()))
+            self._waiting = RowStore(kept, self._names, backend.shelf)
             self._stores["waiting"] = self._waiting
         self._dropped = 0
 
@@ -83,12 +84,12 @@ class OverAggregateOperator(StatefulOperator):
             parts.append(running)
             aggregates = {}
         elif aggregates and node.frame.kind == RANGE:
-            ranged = RowsInRange(node, aggregates, step)
+            ranged = RowsInRange(node, aggregates, step, backend)
             self._stores["range"] = self._bounded = ranged.store
             parts.append(ranged)
             aggregates = {}
         if aggregates or lags:
-            last = LastRows(node, aggregates, lags, step)
+            last = LastRows(node, aggregates, lags, step, backend)
             self._stores["last"] = last.store
             self._bounded = last.store if aggregates else self._bounded
             parts.append(last)

@@ -135,7 +135,12 @@ class LastRows:
     """Aggregates over the last rows by number, and values of earlier rows: as many rows as these reach are kept."""
 
     def __init__(
-        self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], lags: Mapping[str, Lag], step: str
+        self,
+        node: OverAggregateNode,
+        aggregates: Mapping[str, Aggregate],
+        lags: Mapping[str, Lag],
+        step: str,
+        backend: StateBackend,
     ) -> None:
         self._lags, self._names = lags, list(aggregates)
         self._aggregation = Aggregation(aggregates, node.rows, step) if aggregates else None
@@ -144,7 +149,7 @@ class LastRows:
         if aggregates and node.time == EVENT:
             self._reach = max(self._reach, 1)  # so that it is known which rows come too late
         read = [name for aggregate in aggregates.values() for name in aggregate.columns]
-        self.store, self._columns = _store(node, [*read, *(lag.column for lag in lags.values())])
+        self.store, self._columns = _store(node, [*read, *(lag.column for lag in lags.values())], backend)
 
     def over(self, due: Due) -> Results:
         rows, keys = due.columns(self._columns)
@@ -194,13 +199,15 @@ class RowsInRange:
     In event time they are kept for half as long again, as in Flink, since rows that come late have frames, too.
     """
 
-    def __init__(self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], step: str) -> None:
+    def __init__(
+        self, node: OverAggregateNode, aggregates: Mapping[str, Aggregate], step: str, backend: StateBackend
+    ) -> None:
         assert node.frame.preceding is not None
         self._names, self._preceding_ms = list(aggregates), node.frame.preceding
         self._stays_ms = self._preceding_ms * 3 // 2 if node.time == EVENT else self._preceding_ms
         self._aggregation = Aggregation(aggregates, node.rows, step)
         read = [name for aggregate in aggregates.values() for name in aggregate.columns]
-        self.store, self._columns = _store(node, read)
+        self.store, self._columns = _store(node, read, backend)
 
     def over(self, due: Due) -> Results:
         rows, keys = due.columns(self._columns)
@@ -235,12 +242,12 @@ def last_times(store: RowStore, keys: JoinKeys) -> Timestamps:
     return found
 
 
-def _store(node: OverAggregateNode, read: list[str]) -> tuple[RowStore, list[str]]:
+def _store(node: OverAggregateNode, read: list[str], backend: StateBackend) -> tuple[RowStore, list[str]]:
     """What keeps the columns that are read, and those of the key."""
     wanted = {*node.key.columns, *read}
     names = [name for name in node.rows.names if name in wanted]
     schema = pa.schema([node.rows.field(name) for name in names])
-    return RowStore(schema, list(node.key.columns)), names
+    return RowStore(schema, list(node.key.columns), backend.shelf), names
 
 
 def _earlier(times: Timestamps, by_ms: int) -> Timestamps:

@@ -35,7 +35,7 @@ class KeepFirstOperator(KeepsRows):
 
     def __init__(self, node: KeepFirstNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         self._node, self._step, self._names = node, step, list(node.key.columns)
-        self._waiting = RowStore(node.schema.arrow, self._names)
+        self._waiting = RowStore(node.schema.arrow, self._names, backend.shelf)
         self._given = open_accumulators("given", _GIVEN, step, node.key.type, backend=backend)
         super().__init__({"waiting": self._waiting})
 

@@ -19,7 +19,9 @@ from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_arrays
 from headwater.operators.rank.ranking import Candidates, kept_of, ranked, ranks
 from headwater.operators.replaced import Replaced
+from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
+from headwater.state.memory import MEMORY
 
 
 class TopNOperator(KeepsRows):
@@ -31,9 +33,9 @@ class TopNOperator(KeepsRows):
 
     needs_order = True
 
-    def __init__(self, node: TopNNode, step: str, row: type[Row]) -> None:
+    def __init__(self, node: TopNNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         self._node, self._names = node, list(node.key.columns)
-        self._store = RowStore(node.rows.arrow, self._names)
+        self._store = RowStore(node.rows.arrow, self._names, backend.shelf)
         super().__init__({"rows": self._store}, forgets=node.ttl_ms is not None)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:

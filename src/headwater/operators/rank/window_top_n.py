@@ -16,6 +16,8 @@ from headwater.operators.join.keys import keys_in
 from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_arrays
 from headwater.operators.rank.ranking import Candidates, kept_of, ranked, ranks
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
 
 
 class WindowTopNOperator(KeepsRows):
@@ -23,9 +25,9 @@ class WindowTopNOperator(KeepsRows):
 
     needs_order = True
 
-    def __init__(self, node: WindowTopNNode, step: str, row: type[Row]) -> None:
+    def __init__(self, node: WindowTopNNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         self._node, self._step, self._names = node, step, list(node.key.columns)
-        self._store = RowStore(node.rows.arrow, self._names)
+        self._store = RowStore(node.rows.arrow, self._names, backend.shelf)
         super().__init__({"rows": self._store})
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:

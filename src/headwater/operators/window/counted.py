@@ -25,8 +25,9 @@ from headwater.operators.window.late import LateRows, MissedWindows
 from headwater.operators.window.panes import Fired, PaneBook
 from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope, scope_of, scope_spread, scope_type
+from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import Cursor
+from headwater.state.memory import MEMORY, Cursor
 from headwater.state.table import StateTable
 from headwater.windows.assigners import GLOBAL, CountWindows
 
@@ -44,7 +45,7 @@ class CountWindowOperator(StatefulOperator):
 
     needs_order = True
 
-    def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
+    def __init__(self, node: WindowNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         assert isinstance(node.assigner, CountWindows)
         assert node.aggregates is not None
         self._node, self._step = node, step
@@ -64,7 +65,7 @@ class CountWindowOperator(StatefulOperator):
         ]
         declarations = [*own, *self._book.declarations()]
         self._entries, self._tables = open_states(
-            declarations, step, scope_type(node.key.type), self._cursor, scope_spread(node.key)
+            declarations, step, scope_type(node.key.type), self._cursor, scope_spread(node.key), backend=backend
         )
         self._seen: Any = self._tables["seen"]
         self._pieces: Any = self._tables["pieces"]
@@ -89,7 +90,7 @@ class CountWindowOperator(StatefulOperator):
         groups = group(key_arrays(batch, self._node.key), len(batch))
         runs = Runs.by(groups.codes, len(groups))
         scopes = [scope_of(key, GLOBAL) for key in keys_of(batch.take(groups.first), self._node.key)]
-        kept = [self._kept(scope) for scope in scopes]
+        kept = [self._kept(scope) for scope in self._entries.fetch(scopes)]
         seen = np.array([one.seen for one in kept], np.int64)
         reached = seen[runs.of] + runs.numbers + 1
         fires = reached % self._slide == 0

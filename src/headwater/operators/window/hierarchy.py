@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import Merge, SliceTable
+from headwater.state.shelf import KeptTable, Shelf
 from headwater.windows.assigners import SlicedAssigner, Window
 
 _BITS = 3
@@ -22,9 +23,11 @@ _Span = tuple[int, int]
 class Hierarchy:
     """The slices of windows, and the spans they make."""
 
-    def __init__(self, assigner: SlicedAssigner, schedule: SliceSchedule, slices: SliceTable, merge: Merge) -> None:
+    def __init__(
+        self, assigner: SlicedAssigner, schedule: SliceSchedule, slices: SliceTable, merge: Merge, shelf: Shelf
+    ) -> None:
         self._slice_ms, self._offset_ms = assigner.slice_ms, assigner.offset_ms
-        self._schedule, self._slices, self._merge = schedule, slices, merge
+        self._schedule, self._slices, self._merge, self._shelf = schedule, slices, merge, shelf
         self._largest = max(0, (assigner.slices.bit_length() - 2) // _BITS)
         """Of the largest spans a window has two at least; one of less than 16 slices has none."""
         slices.watch(self._forget)
@@ -32,7 +35,7 @@ class Hierarchy:
 
     def reset(self) -> None:
         """Forget all spans."""
-        self._spans: dict[_Span, pa.Table] = {}
+        self._spans: dict[_Span, KeptTable] = {}
 
     def _forget(self, start: int) -> None:
         """A slice has changed or is gone, and with it the spans that it is part of."""
@@ -63,8 +66,9 @@ class Hierarchy:
         if span is None:
             parts = range(number << _BITS, number + 1 << _BITS)
             tables = [table for part in parts for table in self._tables_of(size - 1, part)]
-            span = self._spans[size, number] = self._merge(tables) if len(tables) > 1 else tables[0]
-        return [span]
+            merged = self._merge(tables) if len(tables) > 1 else tables[0]
+            span = self._spans[size, number] = KeptTable(merged, self._shelf)
+        return [span.table]
 
     def _number(self, start: int) -> int:
         return (start - self._offset_ms) // self._slice_ms

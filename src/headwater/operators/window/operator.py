@@ -29,8 +29,9 @@ from headwater.operators.window.reach import assigned_by, check_reach, reach_of
 from headwater.operators.window.scope import Scope, scope_of, scope_spread, scope_type
 from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
+from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import Cursor
+from headwater.state.memory import MEMORY, Cursor
 from headwater.state.timers import TimerKey
 from headwater.windows.assigners import Window
 from headwater.windows.triggers import Firings, TriggerResult
@@ -44,20 +45,28 @@ class WindowOperator(KeepsTimers):
 
     needs_order = True
 
-    def __init__(self, node: WindowNode, step: str, row: type[Row], *, way: str = BY_ELEMENT) -> None:
+    def __init__(
+        self,
+        node: WindowNode,
+        step: str,
+        row: type[Row],
+        *,
+        way: str = BY_ELEMENT,
+        backend: StateBackend = MEMORY,
+    ) -> None:
         self._node, self._step, self._row = node, step, row
         self._assigner = node.assigner
         self._assign = assigned_by(node.assigner, step)
         self._is_event_time = node.assigner.domain == EVENT
         scope = scope_type(node.key.type)
-        self._timers = StepTimers(step, scope, Cursor(), scope_spread(node.key))
-        self._trigger = TriggerHost(node, step, scope, self._timers)
+        self._timers = StepTimers(step, scope, Cursor(), scope_spread(node.key), backend=backend)
+        self._trigger = TriggerHost(node, step, scope, self._timers, backend)
         self._contents: Contents = contents_of(node, step)
         self._assignment = Assignment(node, step) if way == BY_RUNS else None
         self._bursts = Bursts(node, step, row) if way == BY_BURSTS else None
         self._book = PaneBook(node, step)
         self._late = late_rows(node, step)
-        self._open_states(scope)
+        self._open_states(scope, backend)
         self._context = WindowContext()
         self._context.timers = self._timers
         self._events: list[Event] = []
@@ -65,7 +74,7 @@ class WindowOperator(KeepsTimers):
         if isinstance(self._contents, AggregateContents):
             self._contents.at(lambda: self._cursor.entry[0])
 
-    def _open_states(self, scope: Any) -> None:
+    def _open_states(self, scope: Any, backend: StateBackend) -> None:
         node, step = self._node, self._step
         self._cursor, self._key_cursor = Cursor(), Cursor()
         self._function: ProcessWindowFunction | None = own_copy(node.process, step)
@@ -74,8 +83,10 @@ class WindowOperator(KeepsTimers):
         per_key = [s for s in node.states if not s.is_per_window]
         sessions = [sessions_declaration()] if self._assigner.merges else []
         by_window, by_key = scope_spread(node.key), key_spread(node.key)
-        self._entries, windows = open_states([*own, *per_window], step, scope, self._cursor, by_window)
-        self._key_entries, keys = open_states([*per_key, *sessions], step, node.key.type, self._key_cursor, by_key)
+        self._entries, windows = open_states([*own, *per_window], step, scope, self._cursor, by_window, backend=backend)
+        self._key_entries, keys = open_states(
+            [*per_key, *sessions], step, node.key.type, self._key_cursor, by_key, backend=backend
+        )
         for declaration in self._contents.declarations():
             setattr(self._contents, declaration.attribute, windows[declaration.name])
         for declaration in self._book.declarations():

@@ -28,6 +28,8 @@ from headwater.operators.window.slices import SliceTable
 from headwater.operators.window.slicing import Sliced, Slicer
 from headwater.operators.window.updates import AT_ONCE, Came, Updates
 from headwater.operators.window.whole import WholeWindows
+from headwater.state.backend import StateBackend
+from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 from headwater.windows.assigners import SlicedAssigner, Window
 
@@ -35,7 +37,7 @@ from headwater.windows.assigners import SlicedAssigner, Window
 class SlicedWindowOperator(StatefulOperator):
     """Runs one such step on one subtask."""
 
-    def __init__(self, node: WindowNode, step: str, row: type[Row]) -> None:
+    def __init__(self, node: WindowNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         assert isinstance(node.assigner, SlicedAssigner)
         self._node = node
         self._assigner = node.assigner
@@ -43,10 +45,11 @@ class SlicedWindowOperator(StatefulOperator):
         self._aggregation, self._keys = self._slicer.aggregation, self._slicer.keys
         self._schedule = SliceSchedule(node.assigner, node.lateness_ms)
         keys = [key.name for key in self._keys]
-        self._slices = SliceTable(self._slicer.schema, keys, self._merge, self._schedule.expect)
-        self._hierarchy = Hierarchy(node.assigner, self._schedule, self._slices, self._merge)
-        self._updates = Updates(self._aggregation, len(keys), self._schedule, self._slices)
-        self._whole = None if node.assigner.has_few_slices else WholeWindows(node, step, self._slicer.schema)
+        schema, shelf = self._slicer.schema, backend.shelf
+        self._slices = SliceTable(schema, keys, self._merge, self._schedule.expect, shelf)
+        self._hierarchy = Hierarchy(node.assigner, self._schedule, self._slices, self._merge, shelf)
+        self._updates = Updates(self._aggregation, len(keys), self._schedule, self._slices, shelf)
+        self._whole = None if node.assigner.has_few_slices else WholeWindows(node, step, schema, backend=backend)
         self._late = LateRows(node, step)
         self.needs_order = not self._slicer.is_in_any_order
 

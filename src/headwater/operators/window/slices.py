@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from headwater.state.shelf import IN_MEMORY, KeptTable, Shelf
 from headwater.state.spread import Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
@@ -28,10 +29,15 @@ class SliceTable:
     """Tables by the start of their slice."""
 
     def __init__(
-        self, schema: pa.Schema, keys: Sequence[str], merge: Merge, on_new_slice: Callable[[int], None]
+        self,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        merge: Merge,
+        on_new_slice: Callable[[int], None],
+        shelf: Shelf = IN_MEMORY,
     ) -> None:
         """`keys` are the columns that make the key; none where all rows have one."""
-        self.schema, self._merge, self._on_new_slice = schema, merge, on_new_slice
+        self.schema, self._merge, self._on_new_slice, self._shelf = schema, merge, on_new_slice, shelf
         self.spread: Spread = by_columns(keys)
         heading = [
             pa.field(name, dtype) for name, dtype in zip(_HEADING, (pa.int8(), pa.int64(), pa.int64()), strict=True)
@@ -45,16 +51,20 @@ class SliceTable:
         self._watchers.append(on_change)
 
     def clear_all(self) -> None:
-        self._slices: dict[int, list[pa.Table]] = {}
+        self._slices: dict[int, list[KeptTable]] = {}
         self._known: set[int] = set()
         """The slices that the changelog has."""
         self._added: dict[int, list[pa.Table]] = {}
         self._removed: dict[int, None] = {}
         self._rows = 0
 
+    def kept(self, start: int) -> Sequence[KeptTable]:
+        """What a slice holds, as it is kept."""
+        return self._slices.get(start, ())
+
     def tables(self, start: int) -> list[pa.Table]:
         """What a slice holds."""
-        return self._slices.get(start, [])
+        return [kept.table for kept in self.kept(start)]
 
     def add(self, start: int, table: pa.Table) -> None:
         """Add a table to a slice."""
@@ -63,17 +73,18 @@ class SliceTable:
 
     def _put(self, start: int, table: pa.Table) -> None:
         self._tell(start)
-        tables = self._slices.get(start)
-        if tables is None:
-            self._slices[start] = [table]
+        kept = self._slices.get(start)
+        if kept is None:
+            kept = self._slices[start] = []
             self._on_new_slice(start)
-        else:
-            tables.append(table)
         self._rows += len(table)
-        if tables is not None and (first := _outgrown(tables)) is not None:
-            merged = self._merge(tables[first:])
-            self._rows += len(merged) - sum(map(len, tables[first:]))
-            tables[first:] = [merged]
+        first = _outgrown([*map(len, kept), len(table)])
+        if first is not None:
+            tables = [*(one.table for one in kept[first:]), table]
+            table = self._merge(tables)
+            self._rows += len(table) - sum(map(len, tables))
+            del kept[first:]
+        kept.append(KeptTable(table, self._shelf))
 
     def _tell(self, start: int) -> None:
         for on_change in self._watchers:
@@ -102,7 +113,7 @@ class SliceTable:
         self._added, self._removed = {}, {}
 
     def dump(self) -> pa.Table:
-        return self._table({}, dict(sorted(self._slices.items())))
+        return self._table({}, {start: self.tables(start) for start in sorted(self._slices)})
 
     def _table(self, removed: dict[int, None], slices: dict[int, list[pa.Table]]) -> pa.Table:
         parts = []
@@ -138,14 +149,14 @@ class SliceTable:
         return self._rows
 
 
-def _outgrown(tables: list[pa.Table]) -> int | None:
+def _outgrown(sizes: list[int]) -> int | None:
     """The first table such that those behind it have as many rows, if it is the oldest or there are many tables."""
-    behind = sum(map(len, tables)) - len(tables[0])
-    if behind > len(tables[0]):
+    behind = sum(sizes) - sizes[0]
+    if behind > sizes[0]:
         return 0
-    if len(tables) > _MANY_TABLES:
-        for place in range(1, len(tables) - 1):
-            behind -= len(tables[place])
-            if behind >= len(tables[place]):
+    if len(sizes) > _MANY_TABLES:
+        for place in range(1, len(sizes) - 1):
+            behind -= sizes[place]
+            if behind >= sizes[place]:
                 return place
     return None

@@ -11,6 +11,7 @@ from headwater.graph.nodes import WindowNode
 from headwater.operators.timers import StepTimers
 from headwater.operators.user_code import own_copy
 from headwater.operators.window.scope import Scope, scope_spread
+from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor, KeyTable
 from headwater.windows.assigners import Window
@@ -21,7 +22,7 @@ from headwater.windows.triggers import Trigger, TriggerContext, TriggerResult
 class TriggerHost:
     """A trigger on one subtask."""
 
-    def __init__(self, node: WindowNode, step: str, scope_type: Any, timers: StepTimers) -> None:
+    def __init__(self, node: WindowNode, step: str, scope_type: Any, timers: StepTimers, backend: StateBackend) -> None:
         self.trigger = own_copy(node.trigger, step)
         for part in () if self.trigger.looks_at_parts else with_parts(self.trigger):
             if not type(part).__module__.startswith("headwater."):
@@ -38,7 +39,7 @@ class TriggerHost:
                 owners.append((part, declaration.attribute, renamed.name))
         self._entries: KeyTable
         spread = scope_spread(node.key)
-        self._entries, self.tables = open_states(declarations, step, scope_type, self._cursor, spread)
+        self._entries, self.tables = open_states(declarations, step, scope_type, self._cursor, spread, backend=backend)
         self._handles: list[Any] = [self.tables[name] for _, _, name in owners]
         for part, attribute, name in owners:
             setattr(part, attribute, self.tables[name])

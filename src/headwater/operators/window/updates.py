@@ -21,6 +21,7 @@ from headwater.operators.window.pieces import of_ranges
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
 from headwater.state.keys import Hashes
+from headwater.state.shelf import KeptArrays, KeptTable, Shelf
 from headwater.windows.assigners import Window
 
 _SMALL_ROWS = 512
@@ -41,22 +42,22 @@ class Came:
 class _Indexed:
     """The hashes of a table's keys in order, and the row of each."""
 
-    table: pa.Table
-    hashes: Hashes
-    rows: Codes
+    kept: KeptTable
+    _in_order: KeptArrays
 
     @classmethod
-    def of(cls, table: pa.Table, width: int) -> _Indexed:
-        hashes = hash_columns([flat(column) for column in table.columns[:width]])
+    def of(cls, kept: KeptTable, width: int, shelf: Shelf) -> _Indexed:
+        hashes = hash_columns([flat(column) for column in kept.table.columns[:width]])
         order = np.argsort(hashes, kind="stable")
-        return cls(table, hashes[order], order)
+        return cls(kept, KeptArrays(shelf, hashes[order], order))
 
     def find(self, hashes: Hashes) -> Codes:
         """The rows whose keys have one of these hashes, given in order."""
-        starts = np.searchsorted(self.hashes, hashes)
-        counts = np.searchsorted(self.hashes, hashes, "right") - starts
+        known, rows = self._in_order.arrays
+        starts = np.searchsorted(known, hashes)
+        counts = np.searchsorted(known, hashes, "right") - starts
         ends = np.cumsum(counts)
-        return np.sort(self.rows[np.repeat(starts - ends + counts, counts) + np.arange(ends[-1])])
+        return np.sort(rows[np.repeat(starts - ends + counts, counts) + np.arange(ends[-1])])
 
 
 class _Held:
@@ -77,10 +78,12 @@ class _Held:
 class Updates:
     """Computes the updates of a step's windows."""
 
-    def __init__(self, aggregation: Aggregation, width: int, schedule: SliceSchedule, slices: SliceTable) -> None:
+    def __init__(
+        self, aggregation: Aggregation, width: int, schedule: SliceSchedule, slices: SliceTable, shelf: Shelf
+    ) -> None:
         """The first columns of the slices' tables, `width` of them, are the key."""
         self._aggregation, self._width = aggregation, width
-        self._schedule, self._slices = schedule, slices
+        self._schedule, self._slices, self._shelf = schedule, slices, shelf
         self.reset()
 
     def reset(self) -> None:
@@ -125,10 +128,10 @@ class Updates:
         hashes = np.unique(hash_columns([flat(column) for column in keys.columns])) if self._width else None
         tables, starts = [], []
         for start in self._slices_of(windows):
-            for place, table in enumerate(self._slices.tables(start)):
-                found = table
-                if hashes is not None and len(table) > _SMALL_ROWS:
-                    found = table.take(pa.array(self._index(start, place, table).find(hashes)))
+            for place, kept in enumerate(self._slices.kept(start)):
+                found = kept.table
+                if hashes is not None and len(found) > _SMALL_ROWS:
+                    found = found.take(pa.array(self._index(start, place, kept).find(hashes)))
                 tables.append(found)
                 starts.append(np.full(len(found), start, np.int64))
         rows, at = pa.concat_tables(tables).combine_chunks(), np.concatenate(starts)
@@ -155,9 +158,9 @@ class Updates:
             yield from self._schedule.slices_within(max(behind, window.start), window.end)
             behind = max(behind, window.end)
 
-    def _index(self, start: int, place: int, table: pa.Table) -> _Indexed:
+    def _index(self, start: int, place: int, kept: KeptTable) -> _Indexed:
         of_slice = self._indexed.setdefault(start, {})
         known = of_slice.get(place)
-        if known is None or known.table is not table:
-            known = of_slice[place] = _Indexed.of(table, self._width)
+        if known is None or known.kept is not kept:
+            known = of_slice[place] = _Indexed.of(kept, self._width, self._shelf)
         return known

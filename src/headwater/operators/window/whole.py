@@ -16,6 +16,7 @@ from headwater.operators.timers import StepTimers
 from headwater.operators.window.contents import contents_of
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.scope import scope_of, scope_spread, scope_type
+from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor
 from headwater.state.table import StateTable
@@ -25,14 +26,14 @@ from headwater.windows.assigners import Window
 class WholeWindows:
     """The tables of such windows."""
 
-    def __init__(self, node: WindowNode, step: str, schema: pa.Schema) -> None:
+    def __init__(self, node: WindowNode, step: str, schema: pa.Schema, *, backend: StateBackend) -> None:
         self._key, self._step, self._schema = node.key, step, schema
         scope, spread = scope_type(node.key.type), scope_spread(node.key)
         self._cursor = Cursor()
         self._entries, self._states = open_states(
-            contents_of(node, step).declarations(), step, scope, self._cursor, spread
+            contents_of(node, step).declarations(), step, scope, self._cursor, spread, backend=backend
         )
-        self._timers = StepTimers(step, scope, Cursor(), spread)
+        self._timers = StepTimers(step, scope, Cursor(), spread, backend=backend)
         self._kept: Any = self._states["kept"]
         self.reset()
 

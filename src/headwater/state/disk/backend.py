@@ -21,9 +21,12 @@ from headwater.data.rows import encode
 from headwater.descriptors import MapState, StateDeclaration
 from headwater.errors import RowError
 from headwater.state.codec import key_codec, value_codec
-from headwater.state.disk.bound import Bound
+from headwater.state.disk.accumulators import DiskAccumulators
+from headwater.state.disk.bound import Bound, Holds
+from headwater.state.disk.files import ArrowFiles
 from headwater.state.disk.parts import DiskList, DiskMap, Home
 from headwater.state.disk.rocks import RocksStore
+from headwater.state.disk.shelf import DiskShelf
 from headwater.state.disk.timers import DiskTimers
 from headwater.state.disk.times import DiskTimes
 from headwater.state.memory import STORED, WRITTEN, Entry, KeyTable
@@ -40,18 +43,28 @@ _first = itemgetter(0)
 
 
 class DiskBackend:
-    """Keeps the working state of a step in RocksDB, in a folder under `parent` that is its own."""
+    """Keeps the working state of a step under `parent`: entries in RocksDB, in a folder of its own, columns in files."""
 
     def __init__(self, step: str, parent: Path | None, bound: Bound) -> None:
         self._step, self._bound, self._store = step, bound, RocksStore(step, parent, bound)
         self._prefixes = map(_NUMBER.pack, count())
-        self._tables: list[DiskTable] = []
+        self._holders: list[Holds] = []
+        self.shelf = DiskShelf(ArrowFiles(step, parent), bound)
+        self._join(self.shelf)
+
+    def _join(self, holder: Holds) -> None:
+        self._holders.append(holder)
+        self._bound.join(holder)
 
     def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
         table = DiskTable(self._store, next(self._prefixes), declarations, key, step=self._step, bound=self._bound)
-        self._tables.append(table)
-        self._bound.join(table)
+        self._join(table)
         return table
+
+    def accumulators(self, layout: KeyedLayout, schema: pa.Schema) -> DiskAccumulators:
+        kept = DiskAccumulators(layout, schema, self.shelf, self._bound)
+        self._join(kept)
+        return kept
 
     def timers(self, key: pa.DataType) -> DiskTimers:
         return DiskTimers(self._store, next(self._prefixes), key, self._bound)
@@ -61,8 +74,8 @@ class DiskBackend:
         return DiskTimes(self._store, next(self._prefixes), key, entry)
 
     def close(self) -> None:
-        for table in self._tables:
-            self._bound.leave(table)
+        for holder in self._holders:
+            self._bound.leave(holder)
         self._store.close()
 
 

@@ -17,8 +17,9 @@ _LET_GO = 8
 class Holds(Protocol):
     """What has entries in memory that can be read again."""
 
-    held_bytes: int
-    """About what its entries take."""
+    @property
+    def held_bytes(self) -> int:
+        """About what its entries take."""
 
     def let_go(self, size_bytes: int) -> int:
         """Write and forget the oldest entries, about so much, but none that the next delta needs; tells how much it was."""
