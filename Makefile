@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test test-second test-long demo fuzz chaos chaos-ends bench services-up services-down requirements clean
+.PHONY: help setup check format test test-second test-long demo fuzz chaos chaos-ends bench services-up services-down requirements ui clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -66,6 +66,10 @@ services-up: $(READY)  ## Kafka and PostgreSQL on loopback, in the background, t
 
 services-down: $(READY)  ## stop them and remove their data
 	$(RUN) -m tests.parts.services down
+
+ui:  ## build the dashboard's front end into the package; needs Node.js
+	npm --prefix web ci
+	npm --prefix web run build
 
 requirements: $(READY)  ## pin the newest allowed versions again
 	$(COMPILE) --upgrade requirements/build.in -o requirements/build.txt

@@ -66,8 +66,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     | {"local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
     "savepoints.tables": TASK | {"epoch.offset", "job", "savepoints", "streams.environment", "task"},
-    "control": LEAVES | {"epoch", "job", "savepoints"},
-    "push": LEAVES | {"connectors.formats", "eventlog"},
+    "control": LEAVES | {"epoch", "graph.nodes", "job", "savepoints"},
+    "serving": LEAVES,
+    "push": LEAVES | {"connectors.formats", "eventlog", "serving"},
+    "web": LEAVES | {"control", "epoch.protocol", "job", "serving"},
     "testing": LEAVES
     | {"clock", "connectors", "eventlog", "graph", "operators", "plan", "state", "streams"}
     | {"epoch", "job", "local", "savepoints", "task"},
@@ -75,7 +77,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     # So does the command line; and it names files, options and facts as their owners do.
     "cli": LEAVES
     | {ROOT, "control", "demo", "eventlog", "job", "push", "savepoints.files", "spark.java", "streams.overrides"}
-    | {"streams.table"},
+    | {"serving.refused", "streams.table", "web"},
     ROOT: LEAVES
     | {
         "connectors",
@@ -101,9 +103,9 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "sqlglot": frozenset({"data", "sql"}),
     "rich": frozenset({"cli", "demo"}),
     "rocksdict": frozenset({"state"}),
-    "starlette": frozenset({"push"}),
+    "starlette": frozenset({"push", "serving", "web"}),
     "typer": frozenset({"cli"}),
-    "uvicorn": frozenset({"push"}),
+    "uvicorn": frozenset({"serving"}),
 }
 """Where a package may be imported that is not free to import everywhere."""
 

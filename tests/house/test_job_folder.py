@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "headwater"
 FILES = re.compile(
-    r"(job|status|rewind|published|marks|backlog|replay)\.json|(epochs|restarts)\.jsonl|manifest-|plan-|outbox"
+    r"(job|status|outline|rewind|published|marks|backlog|replay)\.json|(epochs|durations|restarts)\.jsonl|manifest-|plan-|outbox"
 )
 SPARKS = re.compile(r"commits|_metadata|_stateSchema")
 

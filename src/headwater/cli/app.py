@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.commands import checkpoints, explain, jobs, log, new, push, run, savepoints, sql, state
+from headwater.cli.commands import checkpoints, explain, jobs, log, new, push, run, savepoints, sql, state, ui
 from headwater.cli.commands.demo import demo
 from headwater.cli.commands.doctor import doctor
 from headwater.cli.exits import Exit
@@ -27,6 +27,7 @@ app.command("list")(jobs.list_jobs)
 app.command()(jobs.status)
 app.command()(jobs.logs)
 app.command()(jobs.stop)
+app.command()(ui.ui)
 app.add_typer(savepoints.app, name="savepoint")
 app.add_typer(checkpoints.app, name="checkpoints")
 app.add_typer(state.app, name="state")

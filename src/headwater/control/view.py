@@ -97,12 +97,17 @@ def job(job_dir: str | os.PathLike[str]) -> JobView:
     )
 
 
-def jobs(folder: str | os.PathLike[str]) -> list[JobView]:
-    """The jobs whose folders are in a folder, or below it, in the order of their paths."""
+def job_folders(folder: str | os.PathLike[str]) -> list[Path]:
+    """Where the folders of jobs are, in a folder or below it, in the order of their paths."""
     found = []
     for path, below, _ in os.walk(Path(folder).absolute()):
         if JobLayout(Path(path)).job.exists():
             found.append(Path(path))
             below.clear()
         below.sort()
-    return [job(path) for path in found]
+    return found
+
+
+def jobs(folder: str | os.PathLike[str]) -> list[JobView]:
+    """The jobs whose folders are in a folder, or below it, in the order of their paths."""
+    return [job(path) for path in job_folders(folder)]

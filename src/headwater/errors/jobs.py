@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.errors.roots import HeadwaterError
+from headwater.errors.roots import HeadwaterError, short
 
 
 class JobError(HeadwaterError):
@@ -40,7 +40,23 @@ class JobError(HeadwaterError):
     @classmethod
     def bad_query(cls, text: str, problem: str) -> JobError:
         return cls(
-            f"the query {text!r} over the table state failed: {problem}; its columns are those that are shown without it"
+            f"the query {short(text, 1000)} over the table state failed: {problem}; "
+            "its columns are those that are shown without it"
+        )
+
+    @classmethod
+    def query_too_long(cls, seconds: float) -> JobError:
+        return cls(f"the query over the table state took longer than {seconds:g} s; ask for less")
+
+    @classmethod
+    def no_windows(cls, step: str, known: list[str]) -> JobError:
+        there = f"those with windows are {', '.join(known)}" if known else "no step of the job has windows"
+        return cls(f"step {step!r} has no windows that could fire; {there}")
+
+    @classmethod
+    def bad_savepoint_name(cls, name: str) -> JobError:
+        return cls(
+            f"a savepoint is named by up to 64 letters, digits, '-' and '_'; got {short(name)}; choose such a name"
         )
 
     @classmethod

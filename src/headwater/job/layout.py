@@ -122,6 +122,16 @@ class JobLayout:
         return self.path / "status.json"
 
     @property
+    def outline(self) -> Path:
+        """What the last run is, in words: steps, guarantees, settings."""
+        return self.path / "outline.json"
+
+    @property
+    def durations(self) -> Path:
+        """A line for each of the newest epochs that were published: how long each part of it took."""
+        return self.path / "durations.jsonl"
+
+    @property
     def log(self) -> Path:
         """What the job logs, where a command line runs it; older parts lie beside it."""
         return self.path / "job.log"

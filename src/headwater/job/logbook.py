@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headwater.epoch.steps import EpochStep, OnStep
+from headwater.job.durations import CLEAN, COMMIT, COMPUTE, MANIFEST, PUBLISH, DurationsFile
 from headwater.job.engine import Settings
 from headwater.job.status import JobStatus, RestartReason
 from headwater.plan.plan import JobPlan
@@ -19,13 +20,20 @@ _SLOW_INTERVALS, _SLOW_S = 5, 10.0
 _QUIET_S = 60.0
 """Between two warnings of slow epochs: one tells that there are some, and many would bury what else is told."""
 _PHASES = {
-    EpochStep.STAGED: "to compute",
-    EpochStep.MANIFEST: "to write its manifest",
-    EpochStep.COMMITTED: "to be committed and to wait for the epochs before it",
-    EpochStep.PUBLISHING: "to publish",
-    EpochStep.PUBLISHED: "to publish",
+    EpochStep.STAGED: COMPUTE,
+    EpochStep.MANIFEST: MANIFEST,
+    EpochStep.COMMITTED: COMMIT,
+    EpochStep.PUBLISHING: PUBLISH,
+    EpochStep.PUBLISHED: PUBLISH,
+    EpochStep.CLEANED: CLEAN,
 }
 """What an epoch has done when it reaches a step."""
+_WORDS = {
+    COMPUTE: "to compute",
+    MANIFEST: "to write its manifest",
+    COMMIT: "to be committed and to wait for the epochs before it",
+    PUBLISH: "to publish",
+}
 
 
 @dataclass
@@ -40,8 +48,16 @@ class _Course:
 class Logbook:
     """Told what happens to a job, by its driver."""
 
-    def __init__(self, plan: JobPlan, settings: Settings, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        settings: Settings,
+        durations: DurationsFile | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Durations of epochs are written to a file, where there is a job folder."""
         self._job, self._settings, self._now_s = plan.graph.name, settings, now_s
+        self._durations = durations
         self._sources = [plan.graph.uid(node) for node in plan.sources()]
         self._courses: dict[int, _Course] = {}
         self._epochs = 0
@@ -100,8 +116,11 @@ class Logbook:
         course.last_s = now_s
         if step is EpochStep.PUBLISHED:
             self._epochs += 1
-            del self._courses[epoch]
             self._warn_if_slow(epoch, course)
+        if step is EpochStep.CLEANED:
+            del self._courses[epoch]
+            if self._durations is not None:
+                self._durations.add(epoch, course.phases)
 
     def _warn_if_slow(self, epoch: int, course: _Course) -> None:
         took_s, interval_s = course.last_s - course.began_s, self._settings.checkpoint_interval_ms / 1000
@@ -115,7 +134,7 @@ class Logbook:
                 epoch,
                 _seconds(took_s),
                 _seconds(course.phases[phase]),
-                phase,
+                _WORDS[phase],
                 _seconds(interval_s),
             )
 

@@ -11,6 +11,7 @@ from headwater.job.checkpoints.stored import StoredEpochs
 from headwater.job.identity import JobIdentity
 from headwater.job.layout import JobLayout
 from headwater.job.lock import Owner, owner_of
+from headwater.job.outline import JobOutline
 from headwater.job.status import JobStatus, RestartReason
 
 SHOWN_RESTARTS = 100
@@ -52,6 +53,10 @@ class JobReader:
     def status(self) -> JobStatus | None:
         """Where the job stood when its driver last wrote it; None where no driver has."""
         return JobStatus.read_if_there(self.layout.status)
+
+    def outline(self) -> JobOutline | None:
+        """What the last run is; None where no driver has written it."""
+        return JobOutline.read_if_there(self.layout.outline)
 
     def owner(self) -> Owner | None:
         """The process that runs the job; None when none does."""

@@ -23,6 +23,8 @@ class SplitStatus:
     """Whether it has been without rows for so long that nobody waits for it."""
     last_rows_ms: int | None = None
     """The time of the newest epoch, of this run, in which it had rows."""
+    moved_ms: int | None = None
+    """The time of the newest epoch, of this run, in which its watermark went on."""
 
     def __repr__(self) -> str:
         idle, last_ms = " idle" if self.is_idle else "", self.last_rows_ms
@@ -52,6 +54,7 @@ def splits_after(known: Splits, reports: Iterable[TaskReport], now_ms: int | Non
                     max(before.watermark_ms, mark_ms),
                     one.idle,
                     now_ms if rows else before.last_rows_ms,
+                    now_ms if mark_ms > before.watermark_ms else before.moved_ms,
                 )
     return found
 

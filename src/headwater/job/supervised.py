@@ -15,11 +15,13 @@ from headwater.durable import append_line
 from headwater.epoch.protocol import Claim, Computed, EpochProtocol
 from headwater.errors import HeadwaterError, JobError
 from headwater.job.analysis_text import analysis_text
+from headwater.job.durations import DurationsFile
 from headwater.job.engine import Settings
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
 from headwater.job.logbook import Logbook
 from headwater.job.notices import Notices
+from headwater.job.outline import outline_of
 from headwater.job.progress.standstill import EventTimeWatch
 from headwater.job.reading import SHOWN_RESTARTS
 from headwater.job.requests import JobAnswer
@@ -51,7 +53,7 @@ class SupervisedJob(ABC):
         """With the layout of a job folder, reasons of restarts outlive the process, and others can watch and ask the job."""
         self.name = plan.graph.name
         self._plan, self._settings = plan, settings
-        self._logbook = Logbook(plan, settings)
+        self._logbook = Logbook(plan, settings, None if layout is None else DurationsFile(layout.durations))
         self._protocol = EpochProtocol(plan, self, self._logbook.watching(settings.on_step))
         self._notices = Notices()
         self._event_time = None if settings.bounded else EventTimeWatch(plan)
@@ -67,6 +69,7 @@ class SupervisedJob(ABC):
         self._error: Exception | None = None
         self._ended = threading.Event()
         """Set as the last act of the job's thread. To join a thread is no way to wait: an interrupt may mark it as ended."""
+        self._layout = layout
         self._file = None if layout is None else layout.restarts
         self._listener = None if layout is None else Listener(layout, self)
         self._thread = threading.Thread(target=self._run, name=f"headwater-{self.name}", daemon=True)
@@ -86,8 +89,16 @@ class SupervisedJob(ABC):
     def start(self) -> None:
         """Start the first attempt and return."""
         if self._listener is not None:
+            self._describe()
             self._listener.start()
         self._thread.start()
+
+    def _describe(self) -> None:
+        """Leave in the job folder what this run is, for who looks at it."""
+        assert self._layout is not None
+        now_ms = self._settings.restart_time.now_ms()
+        with contextlib.suppress(OSError):  # it is there to be looked at: a job goes on without
+            outline_of(self._plan, self._settings, self.engine, now_ms).write(self._layout.outline)
 
     def wait(self, timeout: float | None = None) -> bool:
         has_ended = self._ended.wait(timeout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,10 @@ from headwater.eventlog import EventLog, Topic
 from headwater.eventlog.errors import LogArgument, LogError, LogSchemaMismatch, LogWriteFailed, TopicMissing
 from headwater.eventlog.spread import partition_of
 from headwater.push import rows
-from headwater.push.bodies import Bodies
-from headwater.push.limits import Limits
-from headwater.push.refused import Refused
+from headwater.serving.bodies import Bodies
+from headwater.serving.limits import Limits
+from headwater.serving.refused import Refused
+from headwater.serving.token import check_token
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -71,19 +71,13 @@ class PushApp:
             from starlette.responses import JSONResponse
 
             try:
-                self._check_token(request)
+                check_token(request, self._token)
                 return JSONResponse(await work(request))
             except Refused as refused:
                 headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": _AGAIN_S}}.get(refused.status)
                 return JSONResponse({"error": str(refused), **refused.facts}, refused.status, headers)
 
         return answer
-
-    def _check_token(self, request: Request) -> None:
-        given = request.headers.getlist("authorization")
-        expected = f"Bearer {self._token}".encode()
-        if len(given) != 1 or not hmac.compare_digest(given[0].encode("latin-1"), expected):
-            raise Refused(401, "send the server's token as 'Authorization: Bearer …'")
 
     async def _list(self, request: Request) -> dict[str, Any]:
         return {"topics": await asyncio.to_thread(self._listed)}

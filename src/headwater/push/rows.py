@@ -16,7 +16,7 @@ import pyarrow as pa
 from headwater.connectors.formats import JsonFormat, numbered_rows
 from headwater.data.schema import Schema
 from headwater.errors import short
-from headwater.push.refused import Refused
+from headwater.serving.refused import Refused
 
 LINES = ("application/x-ndjson", "application/jsonl")
 KINDS = ("application/json", *LINES)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from headwater.durations import Duration, duration_ms
-from headwater.errors import JobError
 from headwater.eventlog import EventLog
 from headwater.push.app import PushApp
-from headwater.push.limits import Limits
-
-_START_S = 30
+from headwater.serving.limits import Limits
+from headwater.serving.server import serving
 
 
 @dataclass(frozen=True)
@@ -56,48 +50,6 @@ def serve(
         header_s=duration_ms(header_timeout, what="header_timeout") / 1000,
         body_s=duration_ms(body_timeout, what="body_timeout") / 1000,
     )
-    server = _server(PushApp(EventLog(log), token, limits), limits, host, port)
-    thread = threading.Thread(target=server.run, name="headwater-push", daemon=True)
-    thread.start()
-    deadline = time.monotonic() + _START_S
-    while not server.started:
-        if not thread.is_alive() or time.monotonic() > deadline:
-            raise JobError.not_supported(
-                f"the push server cannot listen on {host}:{port}", "choose a port that is free"
-            )
-        time.sleep(0.01)
-    at, its_port = server.servers[0].sockets[0].getsockname()[:2]
-    try:
-        yield PushServer(f"http://{at}:{its_port}", token)
-    finally:
-        server.should_exit = True
-        thread.join(_START_S)
-
-
-def _server(app: PushApp, limits: Limits, host: str, port: int) -> Any:
-    try:
-        import uvicorn
-
-        from headwater.push.connection import Connection
-
-        application = app.asgi()
-    except ImportError:
-        raise JobError.not_supported(
-            "headwater.push needs the packages starlette and uvicorn", "pip install 'headwater[push]'"
-        ) from None
-    connection: Any = partial(Connection, limits)
-    return uvicorn.Server(
-        uvicorn.Config(
-            application,
-            host=host,
-            port=port,
-            http=connection,
-            backlog=max(limits.max_connections // 4, 16),  # so many at once are looked at before others come
-            ws="none",
-            lifespan="off",
-            log_level="error",  # what hostile requests make it say would fill a disk
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-        )
-    )
+    app = PushApp(EventLog(log), token, limits)
+    with serving(app.asgi, "push", limits, host=host, port=port) as url:
+        yield PushServer(url, token)

@@ -62,6 +62,13 @@ class CheckpointFiles:
         """The batches that are committed, oldest first."""
         return sorted(_numbered(self._commits, _BATCH))
 
+    def changed_ns(self) -> int:
+        """When a batch was last committed or forgotten; 0 before the first."""
+        try:
+            return self._commits.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
     def offset(self, batch: int) -> Offset:
         """The offset after a batch."""
         path = self.offset_file(batch)

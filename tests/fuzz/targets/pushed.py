@@ -11,8 +11,8 @@ from tests.fuzz.json_mutations import mutated_json
 from tests.fuzz.json_rows import ROWS, SCHEMA, judge, said
 from tests.fuzz.target import Target
 
-from headwater.push.refused import Refused
 from headwater.push.rows import LINES, batches
+from headwater.serving.refused import Refused
 
 
 class PushedBodies(Target):

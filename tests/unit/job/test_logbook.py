@@ -70,7 +70,7 @@ def _epoch(step: Any, clock: Clock, epoch: int, **seconds: float) -> None:
 def test_slow_epochs_are_told_now_and_then_with_what_took_longest(caplog: pytest.LogCaptureFixture) -> None:
     clock, plan = Clock(), _env().plan()
     settings = Settings(None, 1000, checkpoints_retained=2, max_rows_per_epoch=1, bounded=False)
-    step = Logbook(plan, settings, clock).watching(ignore_steps)
+    step = Logbook(plan, settings, now_s=clock).watching(ignore_steps)
     _epoch(step, clock, 0, STAGED=9.0)
     _epoch(step, clock, 1, STAGED=12.0, PUBLISHED=2.0)
     _epoch(step, clock, 2, PUBLISHING=30.0)

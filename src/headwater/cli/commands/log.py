@@ -14,8 +14,8 @@ from headwater.cli.output import Json, show_json, show_json_line, show_table, sh
 from headwater.data.schema import Schema
 from headwater.eventlog import EventLog
 from headwater.eventlog.topic import Topic
-from headwater.push.refused import Refused
 from headwater.push.rows import LINES, batches
+from headwater.serving.refused import Refused
 
 app = typer.Typer(no_args_is_help=True, help="Create, fill and read the topics of an event log.")
 Log = Annotated[Path, typer.Argument(help="the folder of the event log")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ import headwater as hw
 from headwater.cli.loading import load
 from headwater.cli.output import Json, show_json
 from headwater.cli.pairs import pairs_of
+from headwater.errors import JobError
 from headwater.job.layout import JobLayout
 from headwater.streams.overrides import Overrides
 from headwater.words import EngineName, LogLevel
@@ -53,6 +55,8 @@ def run(
     ] = False,
     log_level: Annotated[LogLevel, typer.Option(help="what is shown of the log")] = "warning",
     progress: Annotated[bool | None, typer.Option(help="a live line; by default in a terminal")] = None,
+    ui: Annotated[bool, typer.Option("--ui", help="show it in a browser; the address is printed")] = False,
+    ui_port: Annotated[int, typer.Option(min=0, max=65_535, help="of --ui; 0 is any that is free")] = 0,
     as_json: Json = False,
 ) -> None:
     """Run a job in the foreground.
@@ -63,19 +67,29 @@ def run(
     if env.job_dir is not None:
         _write_log(JobLayout(Path(env.job_dir)).log, log_level)
     try:
-        job = env.run(
-            from_=from_,
-            renamed=pairs_of("--renamed", renamed),
-            allow_dropped_state=allow_dropped_state,
-            bounded=bounded or None,
-            available_now=available_now,
-            progress=progress,
-        )
+        with _shown(env.job_dir, ui_port) if ui else nullcontext():
+            job = env.run(
+                from_=from_,
+                renamed=pairs_of("--renamed", renamed),
+                allow_dropped_state=allow_dropped_state,
+                bounded=bounded or None,
+                available_now=available_now,
+                progress=progress,
+            )
     except hw.HeadwaterError as error:
         logging.getLogger("headwater.job").info("the job failed: %s: %s", type(error).__name__, error)
         raise
     if as_json:
         show_json(job.status().to_json())
+
+
+def _shown(job_dir: Path | None, port: int) -> AbstractContextManager[None]:
+    """The dashboard, beside the job."""
+    from headwater.web.foreground import beside
+
+    if job_dir is None:
+        raise JobError.not_supported("--ui shows a job from its folder", "give it one with --job-dir")
+    return beside(job_dir, port=port)
 
 
 def overrides_of(

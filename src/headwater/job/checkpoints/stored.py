@@ -22,6 +22,9 @@ class StoredEpochs(Protocol):
     def logged(self) -> list[int]:
         """Those whose offsets are there, oldest first."""
 
+    def changed_ns(self) -> int:
+        """When a batch was last committed or forgotten; 0 before the first."""
+
     def committed(self) -> list[int]:
         """Those that are committed, oldest first."""
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from headwater.push.limits import Limits
-from headwater.push.refused import Refused
+from headwater.serving.limits import Limits
+from headwater.serving.refused import Refused
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -10,7 +10,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from headwater.push.limits import Limits
+from headwater.serving.limits import Limits
 
 
 class Connection(H11Protocol):
