@@ -18,7 +18,7 @@ import psutil
 import pyspark
 
 _PROJECT = Path(__file__).parents[2]
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 """A JVM that lives a minute had better compile quickly than well."""
 _SPARK = "org.apache.spark.deploy.SparkSubmit"
 """The class that Spark's JVM runs."""
