@@ -45,16 +45,16 @@ class StepTimers:
         self._cursor.entry = [key]
 
     def event_time(self, timestamp: int | dt.datetime) -> None:
-        self.event.register(_milliseconds(timestamp), self._cursor.entry[0])
+        self.event.register(_milliseconds(timestamp), self._cursor.key)
 
     def processing_time(self, timestamp: int | dt.datetime) -> None:
-        self.processing.register(_milliseconds(timestamp), self._cursor.entry[0])
+        self.processing.register(_milliseconds(timestamp), self._cursor.key)
 
     def delete_event_time(self, timestamp: int | dt.datetime) -> None:
-        self.event.delete(_milliseconds(timestamp), self._cursor.entry[0])
+        self.event.delete(_milliseconds(timestamp), self._cursor.key)
 
     def delete_processing_time(self, timestamp: int | dt.datetime) -> None:
-        self.processing.delete(_milliseconds(timestamp), self._cursor.entry[0])
+        self.processing.delete(_milliseconds(timestamp), self._cursor.key)
 
     def tables(self) -> dict[str, StateTable]:
         return {"@timers.event": self.event, "@timers.processing": self.processing}

@@ -23,7 +23,8 @@ from headwater.state.table import KeyedLayout
 from headwater.state.time_index import Buckets
 from headwater.state.timers import HeapTimers
 
-Entry = list[Any]
+Entry = Any
+"""What stands for a key's states: a list here, where states are plain numbers a place (`state/packed.py`)."""
 WRITTEN, STORED = 1, 2
 """The bits of a mark."""
 
@@ -31,10 +32,12 @@ WRITTEN, STORED = 1, 2
 class Cursor:
     """Points at the key whose state is reachable; at first there is none."""
 
-    __slots__ = ("entry",)
+    __slots__ = ("entry", "keys")
 
     entry: Entry
-    """The current key's entry; the key is its first element."""
+    """The current key's entry."""
+    keys: list[Any]
+    """The keys of entries that are places."""
 
     def __init__(self) -> None:
         self.leave()
@@ -43,9 +46,18 @@ class Cursor:
         """Point at no key."""
         self.entry = _NoEntry()
 
+    @property
+    def key(self) -> Any:
+        """The current key."""
+        entry = self.entry
+        return self.keys[entry] if type(entry) is int else entry[0]
+
 
 class _NoEntry(list[Any]):
     """Stands where a key's entry will be."""
+
+    def __index__(self) -> int:
+        raise StateError.no_key()
 
     def __getitem__(self, place: Any) -> Any:
         raise StateError.no_key()
@@ -61,13 +73,20 @@ class KeyTable:
         self.entries: dict[Any, Entry] = {}
         self.written: list[list[Entry]] = [[] for _ in range(states)]
         """For each state, the entries written since its last delta, each once."""
-        self._blank: Entry = [None, 0] * states
+        self._blank: list[Any] = [None, 0] * states
+        self._empty: list[Any] = [None, *self._blank]
         self._sliced: tuple[Slice, list[Entry]] | None = None
         """The entries of the slice asked for last: one state after the other asks for the same."""
 
     def entry(self, key: Any) -> Entry:
         """The key's entry; a new one is not in the table before it is written to."""
-        return self.entries.get(key) or [key, *self._blank]
+        return self.entries.get(key) or self._new(key)
+
+    def _new(self, key: Any) -> list[Any]:
+        """A copy has no room to grow, which a list that is put together has."""
+        entry = self._empty.copy()
+        entry[0] = key
+        return entry
 
     def fetch(self, keys: Iterable[Any]) -> Iterable[Any]:
         """Have the entries of keys at hand that are asked for next; gives the keys. In memory all are."""

@@ -98,6 +98,10 @@ class KeyedLayout:
         )
         return pa.Table.from_arrays([ops, recode(keys, self._key.type), value], schema=self.schema)
 
+    def of_column(self, ops: pa.Array, keys: Sequence[Any], column: pa.Array) -> pa.Table:
+        """A change table whose one column beside the key is there already."""
+        return pa.Table.from_arrays([ops, self.key_column(keys), column], schema=self.schema)
+
     def key_column(self, keys: Sequence[Any]) -> pa.Array:
         """Keys as a column."""
         return encode(keys, self._key, self._where)

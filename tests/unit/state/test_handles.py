@@ -220,9 +220,13 @@ def test_a_value_that_does_not_fit_is_named_with_step_state_and_key(
 
 def test_an_int_of_more_than_64_bits_is_refused_at_the_latest_when_it_would_be_stored(backend: StateBackend) -> None:
     state = Opened(hw.ValueState("bigint"), backend=backend)
-    state["a"].set(1 << 63)
-    with pytest.raises(hw.RowError, match=r"state 'it'.*9223372036854775808 does not fit int64: does not fit 64 bits"):
+
+    def store() -> None:
+        state["a"].set(1 << 63)
         state.table.changes()
+
+    with pytest.raises((hw.StateError, hw.RowError), match=r"state 'it'.*9223372036854775808.*does not fit 64 bits"):
+        store()
 
 
 def test_an_int_is_kept_as_a_double_where_doubles_are_declared(backend: StateBackend) -> None:

@@ -107,7 +107,7 @@ class BroadcastProcessOperator(KeyedProcessOperator):
         try:
             for entry in handle.entries_by_key():
                 self._cursor.entry = entry
-                function(entry[0], handle)
+                function(self._cursor.key, handle)
         except BaseException as error:
             raise user_code_failed(error, self._step, self._context.key, self._context.timestamp) from None
         finally:

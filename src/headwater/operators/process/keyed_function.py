@@ -39,7 +39,7 @@ class KeyedContext(Context):
 
     @property
     def key(self) -> Any:
-        return self._cursor.entry[0]
+        return self._cursor.key
 
 
 class KeyedFunction(Protocol):

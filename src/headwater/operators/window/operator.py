@@ -72,7 +72,7 @@ class WindowOperator(KeepsTimers):
         self._events: list[Event] = []
         self._side: list[SideRow] = []
         if isinstance(self._contents, AggregateContents):
-            self._contents.at(lambda: self._cursor.entry[0])
+            self._contents.at(lambda: self._cursor.key)
 
     def _open_states(self, scope: Any, backend: StateBackend) -> None:
         node, step = self._node, self._step

@@ -75,7 +75,7 @@ class Sessions:
 
     def remove(self, window: Window) -> None:
         self._state.remove(window.start)
-        starts = self._starts.get(key := self._cursor.entry[0])
+        starts = self._starts.get(key := self._cursor.key)
         if starts is not None:
             place = bisect_left(starts, window.start)
             if starts[place : place + 1] == [window.start]:
@@ -84,13 +84,13 @@ class Sessions:
                 del self._starts[key]
 
     def _put(self, window: Window, state: Window) -> None:
-        starts = self._starts.get(self._cursor.entry[0])
+        starts = self._starts.get(self._cursor.key)
         if starts is not None:
             insort(starts, window.start)
         self._state.put(window.start, (window.end, state.start, state.end))
 
     def _sorted(self) -> list[int]:
-        starts = self._starts.get(key := self._cursor.entry[0])
+        starts = self._starts.get(key := self._cursor.key)
         if starts is None:
             starts = sorted(self._state.keys())
             if len(starts) > _FEW:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.data.rows import is_mutable
-from headwater.descriptors import StateDeclaration
+from headwater.descriptors import StateDeclaration, ValueState
 from headwater.state.backend import StateBackend
 from headwater.state.handles.expiring import ExpiringSlot, as_kept
 from headwater.state.handles.expiring_lists import ExpiringListHandle
@@ -21,8 +21,10 @@ from headwater.state.handles.expiring_values import (
 )
 from headwater.state.handles.lists import ListHandle
 from headwater.state.handles.maps import MapHandle
+from headwater.state.handles.numbers import NumberHandle
 from headwater.state.handles.values import AggregatingHandle, CopiedValueHandle, ReducingHandle, ValueHandle
 from headwater.state.memory import MEMORY, Cursor, KeyTable
+from headwater.state.packed import PackedTable, are_packed
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import KeyedLayout, StateTable
 
@@ -58,11 +60,14 @@ def open_states(
 ) -> tuple[KeyTable, dict[str, StateTable]]:
     """The entries of a step, and the handle of each declared state by name."""
     declarations = list(declarations)
-    table = backend.table([as_kept(declaration) for declaration in declarations], key)
+    packed = PackedTable(declarations) if backend is MEMORY and are_packed(declarations) else None
+    table = packed or backend.table([as_kept(declaration) for declaration in declarations], key)
     handles: dict[str, StateTable] = {}
     for index, declaration in enumerate(declarations):
         layout = KeyedLayout(step, declaration.name, key, declaration.columns(), spread)
-        if declaration.ttl is None:
+        if packed is not None and isinstance(declaration, ValueState):
+            handles[declaration.name] = NumberHandle(declaration, packed, index, cursor, layout)
+        elif declaration.ttl is None:
             handles[declaration.name] = _HANDLES[declaration.kind](declaration, table, index, cursor, layout)
         else:
             expiring = _EXPIRING[declaration.kind](declaration, table, index, cursor, layout)

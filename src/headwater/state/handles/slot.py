@@ -118,6 +118,4 @@ class Slot:
             return convert(value)
         except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
             layout = self._layout
-            raise StateError.value_does_not_fit(
-                layout.step, layout.name, self._cursor.entry[0], value, str(error)
-            ) from None
+            raise StateError.value_does_not_fit(layout.step, layout.name, self._cursor.key, value, str(error)) from None
