@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_FULL_EVERY = 256
-"""Tasks between two looks at everything a worker holds."""
+_LOOK_EVERY = 256
+"""Tasks after which it is asked whether everything a worker holds is to be looked at."""
+_GROWN = 1.25
+"""By how much a worker must have come to hold more for that: it takes a second for a million entries of state."""
 _tasks = 0
+_blocks = 0
+"""The blocks of memory that were left after the last look at everything."""
 
 
 @contextmanager
@@ -28,14 +33,16 @@ def worker_task() -> Iterator[None]:
     """`paused`, for a task in a Spark worker, whose daemon runs a full collection after each task.
 
     That walks all modules and all state, 60 ms and up. So what a task leaves behind is looked at once, while it is young,
-    and then set aside where collections do not see it; all of it is looked at again now and then.
+    and then set aside where collections do not see it; all of it is looked at again when it has grown. Garbage that was
+    set aside makes it grow; state that stays as large as it is does not.
     """
-    global _tasks  # noqa: PLW0603 a process has one collector
+    global _tasks, _blocks  # noqa: PLW0603 a process has one collector
     with paused():
         yield
-        if _tasks % _FULL_EVERY == 0:
+        if _tasks % _LOOK_EVERY == 0 and sys.getallocatedblocks() > _GROWN * _blocks:
             gc.unfreeze()
             gc.collect()
+            _blocks = sys.getallocatedblocks()
         else:
             gc.collect(0)
         gc.freeze()

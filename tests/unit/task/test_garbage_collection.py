@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import pytest
@@ -37,12 +38,26 @@ def test_a_task_removes_its_own_garbage():
     assert gone() is None
 
 
-def test_garbage_that_was_set_aside_goes_at_a_full_look(monkeypatch):
+def _set_aside() -> weakref.ref[_Ring]:
+    """Garbage that a task has left behind when it was none yet."""
     with garbage_collection.worker_task():
         ring = _Ring()
-    gone = weakref.ref(ring)
-    del ring
+    return weakref.ref(ring)
+
+
+def test_garbage_that_was_set_aside_goes_when_a_worker_has_come_to_hold_more(monkeypatch):
+    gone = _set_aside()
     monkeypatch.setattr(garbage_collection, "_tasks", 0)
+    monkeypatch.setattr(garbage_collection, "_blocks", sys.getallocatedblocks() // 2)
     with garbage_collection.worker_task():
         pass
     assert gone() is None
+
+
+def test_a_worker_that_holds_as_much_as_before_is_not_looked_at_as_a_whole(monkeypatch):
+    still_there = _set_aside()
+    monkeypatch.setattr(garbage_collection, "_tasks", 0)
+    monkeypatch.setattr(garbage_collection, "_blocks", sys.getallocatedblocks())
+    with garbage_collection.worker_task():
+        pass
+    assert still_there() is not None
