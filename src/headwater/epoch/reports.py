@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from headwater.connectors.contract import Staged
@@ -41,6 +42,10 @@ class TaskReport(Versioned):
     """Of a level's task: what it added to each state of each step."""
     stored_bytes: int = 0
     """Of a level's task: what is to be read to bring its state back."""
+    caught_up_us: int = field(default=0, compare=False)
+    """Of a level's task: how long it took to bring the worker's copy of the state up to date."""
+    level_us: int = field(default=0, compare=False)
+    """Of a level's task: how long it took in all."""
 
     def to_bytes(self) -> bytes:
         """As it travels among the payloads."""
@@ -68,6 +73,26 @@ def level_report(outcome: Outcome, staged: Iterable[Staged], written: Written | 
         return TaskReport(tuple(staged), outcome.steps)
     added = sizes(written.record)
     return TaskReport(tuple(staged), outcome.steps, changelog_bytes=added, stored_bytes=written.stored_bytes)
+
+
+class LevelTimes:
+    """How long a level's task takes, of which a part goes into bringing the worker's copy up to date."""
+
+    def __init__(self) -> None:
+        self._started = self._caught_up = time.perf_counter()
+
+    def caught_up(self) -> None:
+        """The copy is up to date."""
+        self._caught_up = time.perf_counter()
+
+    def told_by(self, report: TaskReport) -> TaskReport:
+        """The report of a task that is done, with its times."""
+        now = time.perf_counter()
+        return replace(
+            report,
+            caught_up_us=round((self._caught_up - self._started) * 1_000_000),
+            level_us=round((now - self._started) * 1_000_000),
+        )
 
 
 def staged_files(reports: Iterable[TaskReport]) -> list[Staged]:

@@ -131,6 +131,11 @@ class JobStatus(Versioned):
     """The time of the newest epoch."""
     since_ms: int | None = None
     """The time of the first epoch of this run."""
+    level_us: int = 0
+    """How long the tasks of levels took in this run, on all subtasks."""
+    caught_up_us: int = 0
+    """What of `level_us` went into bringing workers' copies of state up to date: where a worker gets a subtask that it had
+    not in the epoch before, and after a restart."""
 
     def __repr__(self) -> str:
         return status_text(self)
@@ -153,6 +158,8 @@ class JobStatus(Versioned):
             splits=splits_after(self.splits, reports, now_ms),
             now_ms=now_ms,
             since_ms=now_ms if self.since_ms is None else self.since_ms,
+            level_us=self.level_us + sum(one.level_us for one in reports),
+            caught_up_us=self.caught_up_us + sum(one.caught_up_us for one in reports),
         )
 
     def _content(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import Row
 
 from headwater.epoch.outbox import stage
-from headwater.epoch.reports import level_report
+from headwater.epoch.reports import LevelTimes, level_report
 from headwater.savepoints.origin import begin
 from headwater.spark.exchange import salts
 from headwater.spark.shipped import ShippedJob
@@ -21,10 +21,12 @@ from headwater.task import garbage_collection
 def run_level(job: ShippedJob, level: int, salt: int, payloads: list[bytes], store: RecordStore) -> Iterator[Row]:
     """Bring the worker's copy of the state up to date, run the host, store what changed, stage what goes out."""
     with garbage_collection.worker_task():
+        times = LevelTimes()
         worker, by_subtask = worker_of(job), salts(job.parallelism)
         subtask = by_subtask.index(salt)
         host = worker.host(level, subtask)
         head = catch_up(host, store, f"level {level}, subtask {subtask}")
+        times.caught_up()
         if head is None:
             begin(host, worker.plan, subtask, job.origin)
         host.token = None  # not to be trusted again before this attempt has come to its end
@@ -33,4 +35,5 @@ def run_level(job: ShippedJob, level: int, salt: int, payloads: list[bytes], sto
         staged = stage(worker.plan, Path(job.outbox), outcome.epoch, f"l{level}-{subtask:04d}", outcome.sink_batches)
         for target, payload in outcome.payloads:
             yield Row(subtask=by_subtask[target], payload=bytearray(payload))
-        yield Row(subtask=salt, payload=bytearray(level_report(outcome, staged, written).to_bytes()))
+        report = times.told_by(level_report(outcome, staged, written))
+        yield Row(subtask=salt, payload=bytearray(report.to_bytes()))

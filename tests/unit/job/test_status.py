@@ -64,6 +64,14 @@ def test_what_an_operator_counts_is_in_the_status_of_a_job(monkeypatch: pytest.M
     assert status.steps["passed"]["calls"] == 2 * (status.epoch + 1)
 
 
+def test_what_it_took_to_bring_copies_of_state_up_to_date_is_summed_over_tasks_and_epochs() -> None:
+    told = [TaskReport((), {}, caught_up_us=3, level_us=10), TaskReport((), {}, level_us=20)]
+    status = JobStatus("running")
+    for epoch in range(2):
+        status = status.after(epoch, [TaskReport.from_bytes(one.to_bytes()) for one in told])
+    assert (status.caught_up_us, status.level_us) == (6, 60)
+
+
 def test_a_status_comes_back_from_json() -> None:
     steps = {"a": StepStatus(1, 2, 3, 4, {"n": 5}, {"late_dropped": 6, "dead_letters": 0, "retries": 7})}
     reasons = (RestartReason(1, 2, 3, "E", "no", None),)
