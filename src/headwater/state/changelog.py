@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 
 from headwater.errors import ChangelogError
-from headwater.state.slices import Slice
+from headwater.state.slices import FORM, Slice
 from headwater.versioned import Versioned
 
 MAX_PIECE_BYTES = 4 << 20
@@ -138,7 +138,7 @@ def _sections(buffer: pa.Buffer, at: int, listed: list[dict[str, Any]]) -> Itera
 class Head(Versioned):
     """The committed version: the newest record, the token of its writer, and what a rebuild has to read."""
 
-    FORMAT: ClassVar[int] = 2
+    FORMAT: ClassVar[int] = 3
 
     sequence: int
     token: str
@@ -157,6 +157,9 @@ class Head(Versioned):
     """What was written beside the next base's parts since its first one."""
     oldest: int = 0
     """The oldest record that is still there, where some before the base are; else 0."""
+    form: int = 1
+    """How the base is cut into parts."""
+    next_form: int = 1
 
     def taken(self, sequence: int) -> Slice | None:
         """What a rebuild takes of a record: of which parts this is the base, before which the changes of parts count.
@@ -166,7 +169,7 @@ class Head(Versioned):
         if not self.parts or self.parts[-1] < sequence:
             return None
         first = sum(one < sequence for one in self.parts)
-        return Slice(first, first + sum(one == sequence for one in self.parts), len(self.parts))
+        return Slice(first, first + sum(one == sequence for one in self.parts), len(self.parts), self.form)
 
 
 class RecordStore(Protocol):
@@ -265,7 +268,7 @@ def append(copy: WorkingCopy, store: RecordStore, head: Head | None, token: str)
         after = Head(1, token, 1, len(record), 0)
     else:
         if not head.next_count and is_compaction_due(head) and (count := copy.base_parts()) > 1:
-            head = replace(head, next_count=count)
+            head = replace(head, next_count=count, next_form=FORM)
         after, record = _appended(copy, head, token)
         for old in range(head.oldest or head.base, after.oldest or after.base):
             store.remove(old)
@@ -301,6 +304,7 @@ def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
                 after.next_delta_bytes,
                 parts=after.next_parts,
                 oldest=head.oldest or head.base,
+                form=head.next_form,
             )
     if after.oldest:
         oldest = min(after.oldest + _REMOVED_AT_ONCE, after.base)
@@ -315,7 +319,7 @@ def _next_part(head: Head) -> Slice | None:
     usual_bytes = head.delta_bytes // max(head.sequence - head.base, 1)
     parts = min(1 + head.next_count * usual_bytes // max(head.base_bytes, 1), head.next_count)
     first = len(head.next_parts)
-    return Slice(first, min(first + parts, head.next_count), head.next_count)
+    return Slice(first, min(first + parts, head.next_count), head.next_count, head.next_form)
 
 
 def is_compaction_due(head: Head) -> bool:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from headwater.clock.quiet import Quiet
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
@@ -128,15 +126,15 @@ class LevelHost:
             table = tables[uid, name]
             if taken is None:
                 table.apply(section)
-            elif isinstance(table, SlicedTable):
-                before = Slice(0, taken.first, taken.count)
-                table.apply(section.filter(pa.array(before.has(section["key"]))))
+            elif taken.cuts(table):
+                if len(rows := taken.before().rows_of(table, section)):
+                    table.apply(rows)
             elif taken.first:
                 table.apply(section)
         if taken is not None and taken.first < taken.stop:
             for uid, name, section in changelog.dumped_in(record):
                 table = tables[uid, name]
-                if isinstance(table, SlicedTable):
+                if taken.cuts(table):
                     table.load(section)
                 else:
                     table.apply(section)
@@ -164,7 +162,7 @@ class LevelHost:
     def _dumps_of(self, part: Slice) -> Iterator[changelog.Section]:
         """A part of a base. Tables that are not cut go with the first one."""
         for (uid, name), table in self.tables().items():
-            if isinstance(table, SlicedTable):
+            if part.cuts(table):
                 dumped = table.dump_slice(part)
             elif part.first:
                 continue
@@ -195,13 +193,13 @@ class _Entry:
         self.uid = plan.graph.uid(node)
         chosen = plan.of(node)
         self._backend: StateBackend = MEMORY
-        if chosen.state == ON_DISK:
+        if plan.state_backend == ON_DISK:
             self._backend = DiskBackend(self.uid, local_dir, bound_of(plan.state_memory_bytes))
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()
         self._idle_ms = _idleness(plan, node)
         self._quiet = Quiet() if self._idle_ms else None
-        self._in_flight, self._stopwatch = InFlight(self.uid), stopwatch
+        self._in_flight, self._stopwatch = InFlight(self.uid, self._backend.shelf), stopwatch
         rows = plan.graph.input_schemas(node)
         is_changed = not all(plan.graph.carried(edge).is_append_only for edge in node.inputs)
         self._may_lack_kinds = is_changed and not any(ROW_KIND in schema.names for schema in rows)

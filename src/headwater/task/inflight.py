@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 
 from headwater.data.rows import decode
 from headwater.errors import JobError
+from headwater.state.shelf import IN_MEMORY, Shelf
 from headwater.state.spread import Spread, Subtasks
 from headwater.state.table import PUT, REMOVE, StateTable
 from headwater.task.merging import shares
@@ -58,8 +60,8 @@ class InFlight:
     they are merged. A channel's watermark waits for the rows before it, and for nothing else.
     """
 
-    def __init__(self, step: str) -> None:
-        self._step = step
+    def __init__(self, step: str, shelf: Shelf = IN_MEMORY) -> None:
+        self._step, self._shelf = step, shelf
         self.spread: Spread = _NothingWaits(step)
         self._kept: dict[int, _Kept] = {}
         self._budget: int | None = None
@@ -105,9 +107,13 @@ class InFlight:
         parts = list(_divided(arrived, left, waiting, ordered=ordered))
         first = max(self._kept, default=-1) + 1
         for number, later in enumerate((later for _, later in parts if later is not None), first):
-            self._kept[number] = _Kept(encode_payload(later))
+            self._keep(number, encode_payload(later))
             self._added.append(number)
         return [*admitted, [now for now, _ in parts if now is not None]]
+
+    def _keep(self, number: int, data: bytes, skipped: int = 0) -> None:
+        kept = self._kept[number] = _Kept(data, skipped)
+        self._shelf.put(kept)
 
     def channels(self) -> list[Channel]:
         """The channels of which something waits, in the order it came in."""
@@ -127,7 +133,7 @@ class InFlight:
             self._removed.append(number)
         else:
             kept = self._kept[number]
-            self._kept[number] = _Kept(kept.data, kept.skipped + _size(handled), later)
+            kept.skip(kept.skipped + _size(handled), later)
             self._shortened.append(number)
 
     # -- a table of state ---------------------------------------------------------------------------------------------
@@ -156,7 +162,7 @@ class InFlight:
         return _table([*budget, *self._rows(self._kept)])
 
     def _rows(self, numbers: Iterable[int]) -> list[_Row]:
-        return [(PUT, number, self._kept[number].skipped, self._kept[number].data) for number in numbers]
+        return [(PUT, number, self._kept[number].skipped, bytes(self._kept[number].data)) for number in numbers]
 
     def apply(self, changes: pa.Table) -> None:
         for op, number, rows, data in zip(*(decode(changes[name]) for name in _SCHEMA.names), strict=True):
@@ -164,8 +170,10 @@ class InFlight:
                 self._budget = rows
             elif op == REMOVE:
                 del self._kept[number]
+            elif data is None:
+                self._kept[number].skip(rows)
             else:
-                self._kept[number] = _Kept(self._kept[number].data if data is None else data, rows)
+                self._keep(number, data, rows)
 
     def __len__(self) -> int:
         return len(self._kept) + (self._budget is not None)
@@ -180,10 +188,15 @@ class _Kept:
     The rows are always read from the bytes, so that a copy that was rebuilt has the same ones down to the padding.
     """
 
-    __slots__ = ("_payload", "data", "skipped")
+    __slots__ = ("__weakref__", "_payload", "data", "skipped")
 
-    def __init__(self, data: bytes, skipped: int = 0, payload: Payload | None = None) -> None:
-        self.data, self.skipped, self._payload = data, skipped, payload
+    def __init__(self, data: bytes, skipped: int) -> None:
+        self.data: bytes | memoryview = data
+        self.skip(skipped)
+
+    def skip(self, rows: int, left: Payload | None = None) -> None:
+        """So many rows have been handled since it came, and this is left, if it is at hand."""
+        self.skipped, self._payload = rows, left
 
     @property
     def payload(self) -> Payload:
@@ -191,6 +204,15 @@ class _Kept:
         if self._payload is None:
             self._payload = _sliced(decode_payload(self.data), self.skipped)
         return self._payload
+
+    def columns(self) -> list[pa.Table]:
+        ends = pa.py_buffer(np.array([0, len(self.data)], np.int64))
+        data = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, pa.py_buffer(self.data)])
+        return [pa.table([data], names=["data"])]
+
+    def moved(self, columns: list[pa.Table]) -> None:
+        self.data = memoryview(columns[0].column(0).chunk(0)[0].as_buffer()).cast("B")
+        self._payload = None
 
 
 class _NothingWaits(Spread):

@@ -78,7 +78,7 @@ def encode_payload(payload: Payload) -> bytes:
     return b"".join((_prefix(payload.level, header, len(body)), header, body))
 
 
-def decode_payload(data: bytes) -> Payload:
+def decode_payload(data: bytes | memoryview) -> Payload:
     """The reverse of `encode_payload`; the rows are read in place."""
     level, header, at = _opened(data)
     try:
@@ -96,7 +96,7 @@ def _prefix(level: int, header: bytes, body_bytes: int) -> bytes:
     return _PREFIX.pack(_MAGIC, _VERSION, level, len(header)) + _CHECK.pack(check)
 
 
-def _opened(data: bytes) -> tuple[int, bytes, int]:
+def _opened(data: bytes | memoryview) -> tuple[int, bytes, int]:
     """The level and the header of a payload, and where its rows begin."""
     if len(data) < _PREFIX.size + _CHECK.size:
         raise ChangelogError.bad_payload(f"they have {len(data)} bytes")
@@ -104,7 +104,7 @@ def _opened(data: bytes) -> tuple[int, bytes, int]:
     if magic != _MAGIC or version not in (_VERSION, _UNCHECKED):
         raise ChangelogError.bad_payload(f"they start with {bytes(data[:3])!r}")
     at = _PREFIX.size if version == _UNCHECKED else _PREFIX.size + _CHECK.size
-    header = data[at : at + length]
+    header = bytes(data[at : at + length])
     at += length
     if at > len(data) or (version == _VERSION and data[: at - length] != _prefix(level, header, len(data) - at)):
         raise ChangelogError.bad_payload("their checksum does not fit")

@@ -16,6 +16,7 @@ from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.errors import StateError
 from headwater.plan.plan import JobPlan, plan_job
+from headwater.state import changelog, slices
 from headwater.state.changelog import MemoryRecordStore, append, catch_up
 from headwater.state.disk import files as disk_files
 from headwater.state.disk import timers as disk_timers
@@ -209,3 +210,25 @@ def test_a_copy_that_lost_to_another_attempt_is_not_used(tmp_path: Path) -> None
         epoch(other, plan, store, 5)
         catch_up(one, store, "here")
         assert one.base() == other.base()
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+@pytest.mark.parametrize("build", [windows, window_join, interval_join, regular_join, top_n])
+def test_a_base_is_written_in_parts_and_every_version_can_be_rebuilt(
+    build: Build, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changelog, "COMPACT_FROM_BYTES", 1 << 9)
+    monkeypatch.setattr(changelog, "COMPACT_FACTOR", 0)
+    monkeypatch.setattr(slices, "_PART_ENTRIES", 8)
+    plan, store, heads = plan_of(build, backend), MemoryRecordStore(), []
+    with closing(LevelHost(plan, 1, 0)) as host:
+        for number in range(2 * EPOCHS):
+            # As of a job that an older version began, which put all rows and slices into the first part.
+            monkeypatch.setattr(changelog, "FORM", 1 if number < EPOCHS else 2)
+            epoch(host, plan, store, number)
+            with closing(LevelHost(plan, 1, 0)) as fresh:
+                head = catch_up(fresh, store, "here")
+                assert head is not None
+                heads.append(head)
+                assert fresh.base() == host.base()
+    assert {head.form for head in heads if len(head.parts) > 1} == {1, 2}

@@ -22,6 +22,10 @@ from headwater.data.rows import encode_rows
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.savepoints.rescale import rescale
 from headwater.state import changelog
+from headwater.state.backend import StateBackend
+from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
+from headwater.state.memory import MEMORY
 from headwater.task import inflight
 from headwater.task.host import LevelHost, Outcome
 from headwater.task.inflight import InFlight, next_budget
@@ -361,8 +365,9 @@ def test_rows_in_flight_do_not_move_to_other_subtasks_but_budgets_do() -> None:
     assert [row["rows"] for row in sections(moved[1, 0])] == [1], "the slowest one's"
 
 
-def test_a_table_that_is_applied_piece_by_piece_is_the_one_that_was_dumped() -> None:
-    waiting, follower = InFlight("s"), InFlight("s")
+@pytest.mark.parametrize("backend", [MEMORY, DiskBackend("s", None, Bound(0))], ids=["memory", "disk"])
+def test_a_table_that_is_applied_piece_by_piece_is_the_one_that_was_dumped(backend: StateBackend) -> None:
+    waiting, follower = InFlight("s", backend.shelf), InFlight("s")
     waiting._budget = 3
     for number in range(3):
         waiting.admit(payloads([("a", 0, [1, 2]), ("b", 1, [number])]), unaligned=True, ordered=True)

@@ -14,6 +14,7 @@ from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import hash_rows
 from headwater.state.keys import Hashes
 from headwater.state.shelf import KeptArrays, KeptTable, Shelf
+from headwater.state.slices import Slice
 
 Places = npt.NDArray[np.int64]
 CHUNK_PAIRS = 1 << 18
@@ -193,6 +194,16 @@ class Run:
             return None
         place = np.cumsum(alive) - 1
         return Run(self.columns(), np.flatnonzero(alive), place[self.by_time[alive[self.by_time]]], self._shelf)
+
+    def of_part(self, part: Slice, end: End) -> Columns | None:
+        """The rows whose hashes fall into a part and that are neither dead nor gone; None when there are none."""
+        first, last = part.within(self.hashes)
+        places = np.arange(first, last)
+        places = places[self.alive(places, end)]
+        if not len(places):
+            return None
+        rows = self.rows.take(pa.array(places))
+        return Columns(rows, self.times[places], self.hashes[places], self.ids[places], self.marked[places])
 
     def columns(self) -> Columns:
         """The rows and what belongs to them."""

@@ -20,6 +20,7 @@ from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
 from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged
 from headwater.state.shelf import IN_MEMORY, Shelf, is_merge_due
+from headwater.state.slices import Slice
 from headwater.state.spread import InOneOrder, Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
@@ -286,12 +287,26 @@ class RowStore:
 
     def dump(self) -> pa.Table:
         """The living rows in the order of arrival."""
-        alive = [run for run in map(self._compact, self._runs) if run is not None]
-        if not alive:
+        return self._dumped([run.columns() for run in map(self._compact, self._runs) if run is not None])
+
+    def _dumped(self, runs: list[Columns]) -> pa.Table:
+        if not runs:
             return self._stored.empty_table()
-        parts = [self._table(PUT, run.ids, run.times, run.marked, run.rows.columns) for run in alive]
+        parts = [self._table(PUT, run.ids, run.times, run.marked, run.rows.columns) for run in runs]
         together = pa.concat_tables(parts)
         return together.take(pa.array(np.argsort(together["@id"].to_numpy()))).combine_chunks()
+
+    def dump_slice(self, part: Slice) -> pa.Table:
+        """As `dump`, of the rows whose key falls into a slice."""
+        runs = [run for run in (run.of_part(part, self.end) for run in self._runs) if run is not None]
+        return self._dumped(runs)
+
+    def load(self, dumped: pa.Table) -> None:
+        self.apply(dumped)
+
+    def falls_into(self, rows: pa.Table, part: Slice) -> npt.NDArray[np.bool_]:
+        is_other: npt.NDArray[np.bool_] = rows["@op"].to_numpy() != PUT
+        return is_other | part.has_hashes(keys_in(rows, self._key_names).hashes)
 
     def apply(self, changes: pa.Table) -> None:
         ops, ids = changes["@op"].to_numpy(), changes["@id"].to_numpy()

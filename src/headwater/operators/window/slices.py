@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.state.shelf import IN_MEMORY, KeptTable, Shelf
+from headwater.state.slices import Slice
 from headwater.state.spread import Spread, by_columns
 from headwater.state.table import PUT, REMOVE
 
@@ -114,6 +116,17 @@ class SliceTable:
 
     def dump(self) -> pa.Table:
         return self._table({}, {start: self.tables(start) for start in sorted(self._slices)})
+
+    def dump_slice(self, part: Slice) -> pa.Table:
+        starts = np.array(sorted(self._slices), np.int64)
+        chosen = starts[part.has(pa.array(starts))].tolist()
+        return self._table({}, {start: self.tables(start) for start in chosen})
+
+    def load(self, dumped: pa.Table) -> None:
+        self.apply(dumped)
+
+    def falls_into(self, rows: pa.Table, part: Slice) -> npt.NDArray[np.bool_]:
+        return part.has(rows["@slice"])
 
     def _table(self, removed: dict[int, None], slices: dict[int, list[pa.Table]]) -> pa.Table:
         parts = []

@@ -15,11 +15,9 @@ import pyarrow as pa
 from headwater.data.rows import decode
 from headwater.state.keys import Hashes, hash_keys
 from headwater.state.shelf import KeptArrays, KeptTable, Shelf, is_merge_due
-from headwater.state.slices import MAX_PARTS, Slice
+from headwater.state.slices import Slice
 
 Places = npt.NDArray[np.int64]
-_HASH_BITS = 64
-_PART_BITS = MAX_PARTS.bit_length() - 1
 
 
 class _Run:
@@ -67,8 +65,7 @@ class _Run:
         """The rows that are left, of keys that fall into a part, if one is given."""
         hashes, first, last = self._hashes.arrays[0], 0, len(self._is_gone)
         if part is not None:
-            parts, wanted = hashes >> np.uint64(_HASH_BITS - _PART_BITS), part.bytes()
-            first, last = (int(np.searchsorted(parts, np.uint64(edge))) for edge in (wanted.start, wanted.stop))
+            first, last = part.within(hashes)
         left = first + np.flatnonzero(~self._is_gone[first:last])
         return self._rows.table.take(pa.array(left)), hashes[left]
 
