@@ -16,28 +16,19 @@ import os
 import shutil
 import statistics
 import tempfile
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from parts.nexmark import headwater_side
-from parts.nexmark.events import BIDS, OF_ALL
+from parts.nexmark.comparison import DIFFERENT, compared
+from parts.nexmark.events import Events
 from parts.nexmark.files import EventFiles
 from parts.nexmark.flink import Flink
 from parts.nexmark.texts import QUERIES
 
 from headwater.spark.session import local_session
-
-Row = tuple[str | None, ...]
-DIFFERENT = "DIFFERENT"
-BY_THE_CLOCK = ("q12",)
-"""Its windows are of processing time, and differ in any two runs. A window that is open at the end is not given."""
-
-
-TIES = {"q18": (0, 1, 5), "q19": (0, 2, 7)}
-"""Queries that choose among bids with the same time, or the same price, by which came first, and the columns in which such
-bids are the same. Bids of different splits come in any order, in Flink too."""
 
 
 @dataclass(frozen=True)
@@ -57,25 +48,10 @@ class Measured:
         return f"{self.query:<5} {self.headwater:>14,.0f} {self.flink:>14,.0f} {self.ratio:>7.2f}  {self.tables}"
 
 
-def compared(query: str, flink: Flink, files: EventFiles) -> str:
-    """Whether both sides come to the same table."""
-    ours: Mapping[Row, int] = headwater_side.rows(QUERIES[query], files)
-    theirs: Mapping[Row, int] = flink.rows(QUERIES[query], files)
-    if query in BY_THE_CLOCK:
-        bids = files.events * BIDS // OF_ALL + BIDS
-        is_fit = all(sum(int(row[1] or 0) for row in table) <= bids for table in (ours, theirs))
-        return "by the clock: no bid counted twice" if is_fit else DIFFERENT
-    if query in TIES:
-        ours, theirs = _of_columns(ours, TIES[query]), _of_columns(theirs, TIES[query])
-    says = "equal but for ties" if query in TIES else "equal"
-    return f"{says}, {sum(ours.values()):,} rows" if ours == theirs else DIFFERENT
-
-
-def _of_columns(table: Mapping[Row, int], columns: tuple[int, ...]) -> Counter[Row]:
-    counts: Counter[Row] = Counter()
-    for row, count in table.items():
-        counts[tuple(row[at] for at in columns)] += count
-    return counts
+def tables_of(query: str, flink: Flink, files: EventFiles) -> str:
+    """Whether both sides come to the same table, and what of it was compared."""
+    bids = headwater_side.texts(Events(files.events).bid)
+    return compared(query, headwater_side.rows(QUERIES[query], files), flink.rows(QUERIES[query], files), bids)
 
 
 def measured(query: str, flink: Flink, files: EventFiles, runs: int, tables: str) -> Measured:
@@ -83,12 +59,39 @@ def measured(query: str, flink: Flink, files: EventFiles, runs: int, tables: str
     ours, theirs = [], []
     job_dir = files.folder / "job"
     for _ in range(runs):
+        shutil.rmtree(job_dir, ignore_errors=True)  # of a query that failed
         moments = headwater_side.timed(QUERIES[query], files, job_dir)
         ours.append(moments.seconds)
         checkpoint_ms = int(moments.seconds * 1000 / files.epochs)
         theirs.append(flink.seconds(QUERIES[query], files, checkpoint_ms))
         shutil.rmtree(job_dir)
     return Measured(query, tables, files.events / min(ours), files.events / min(theirs))
+
+
+def tried(query: str, flink: Flink, few: EventFiles, all_events: EventFiles, runs: int) -> Measured | str:
+    """A query compared and measured; or why it failed, which leaves the others alone."""
+    try:
+        return measured(query, flink, all_events, runs, tables_of(query, flink, few))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def summary(found: Sequence[Measured], failed: Mapping[str, str]) -> dict[str, Any]:
+    """The figures of all queries that ran, and the names of those that did not."""
+
+    def median(values: Iterable[float], digits: int) -> float | None:
+        known = list(values)
+        return round(statistics.median(known), digits) if known else None
+
+    return {
+        "bench": "nexmark",
+        "headwater": median((one.headwater for one in found), 1),
+        "flink": median((one.flink for one in found), 1),
+        "faster": sum(one.ratio > 1 for one in found),
+        "queries": len(found),
+        "failed": list(failed),
+        "ratio": median((one.ratio for one in found), 2),
+    }
 
 
 def main() -> None:
@@ -109,28 +112,27 @@ def main() -> None:
         local_session(2, {})
         print(f"{args.events:,} events in {args.epochs} epochs; load average", os.getloadavg())
         print(f"{'query':<5} {'headwater':>14} {'flink':>14} {'ratio':>7}  tables of {args.compared:,} events")
-        found = []
+        found: list[Measured] = []
+        failed: dict[str, str] = {}
         queries = args.queries or list(QUERIES)
         with Flink(folder) as flink:
-            measured(queries[0], flink, all_events, 1, "")  # both have then compiled what all queries need
+            tried(queries[0], flink, few, all_events, 1)  # both have then compiled what all queries need
             for query in queries:
-                tables = compared(query, flink, few)
-                found.append(measured(query, flink, all_events, args.runs, tables))
-                print(found[-1], flush=True)
+                one = tried(query, flink, few, all_events, args.runs)
+                if isinstance(one, Measured):
+                    found.append(one)
+                else:
+                    failed[query] = one
+                print(one if isinstance(one, Measured) else f"{query:<5} failed: {one}", flush=True)
         print("load average", os.getloadavg())
-        result = {
-            "bench": "nexmark",
-            "headwater": round(statistics.median(one.headwater for one in found), 1),
-            "flink": round(statistics.median(one.flink for one in found), 1),
-            "faster": sum(one.ratio > 1 for one in found),
-            "queries": len(found),
-            "ratio": round(statistics.median(one.ratio for one in found), 2),
-        }
-        print(json.dumps(result))
+        print(json.dumps(summary(found, failed)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if any(one.tables == DIFFERENT for one in found):
-        raise SystemExit("the tables of some queries differ from Flink's")
+    wrong = [one.query for one in found if one.tables.startswith(DIFFERENT)]
+    if failed or wrong:
+        raise SystemExit(
+            f"queries that failed: {', '.join(failed) or 'none'}; with other tables: {', '.join(wrong) or 'none'}"
+        )
 
 
 if __name__ == "__main__":

@@ -74,6 +74,12 @@ def rows(text: str, files: EventFiles) -> Counter[tuple[str | None, ...]]:
     return Counter({values: count for values, count in counts.items() if count})
 
 
+def texts(table: pa.Table) -> Counter[tuple[str | None, ...]]:
+    """The rows of a table, as texts, and how often each is there."""
+    columns = [map(_text, column.to_pylist()) for column in table.columns]
+    return Counter(zip(*columns, strict=True))
+
+
 def timed(text: str, files: EventFiles, job_dir: Path) -> Moments:
     """When the epochs of a query begin and are done, all of whose rows go nowhere."""
     moments = Moments()
