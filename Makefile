@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test test-second test-long demo fuzz chaos chaos-ends bench services-up services-down requirements ui clean
+.PHONY: help setup check format test test-second test-long demo fuzz chaos chaos-ends soak bench services-up services-down requirements ui clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -53,6 +53,9 @@ chaos: $(READY)  ## a job under random faults; N=200 kills, SEED=7 repeats a run
 
 chaos-ends: $(READY)  ## Kafka to Kafka and PostgreSQL under random kills and restarts; N=50 kills
 	$(RUN) -m tests.chaos.ends.run --kills $(or $(N),50) $(if $(SEED),--seed $(SEED))
+
+soak: $(READY)  ## keys come and go under a ttl: memory and checkpoints stay flat; MINUTES=30, a picture in soak.svg
+	$(RUN) bench/soak.py --minutes $(or $(MINUTES),30) --picture $(or $(PICTURE),soak.svg)
 
 bench: $(READY)  ## NAME=x runs bench/x.py; without NAME lists them
 ifdef NAME

@@ -3,8 +3,8 @@
 For each size a run loads the keys, and a second one, in the same folder, touches random ones; the time of its epochs counts,
 but for the first ones. Bases of the changelog are made due all the time, so that epochs that write them are among them. It
 reports the epochs' times, what is resident of the workers, and what share of the state's bytes an epoch writes beside the
-share of the keys that it touches. The ratio of the last line is that of the median in memory at the largest size to that at
-the smallest.
+share of the keys that it touches: the epochs that write changes alone, and the median of all, parts of bases included. The
+ratio of the last line is that of the median in memory at the largest size to that at the smallest.
 """
 
 from __future__ import annotations
@@ -85,6 +85,9 @@ class Measured:
     worker_mb: int
     touched_share: float
     written_share: float
+    """Of the bytes that the state was loaded with, what the median of the epochs wrote that wrote changes alone."""
+    with_bases_share: float
+    """The median of all epochs, of which those that wrote parts of a base wrote more."""
 
 
 def appended(log: Path, users: Iterator[np.ndarray]) -> None:
@@ -127,7 +130,8 @@ def measure(folder: Path, backend: StateBackendName, keys: int, args: argparse.N
     started = time.perf_counter()
     epochs = run(args.touched, args.base_after)
     seconds = epochs.seconds()
-    after = written(folder / "job")[len(loaded) :]
+    after = [one for one in written(folder / "job")[len(loaded) :] if one]
+    changes = [one for one in after if one < 2 * min(after)]
     return Measured(
         backend,
         keys,
@@ -136,7 +140,8 @@ def measure(folder: Path, backend: StateBackendName, keys: int, args: argparse.N
         round(epochs.published[0] - started, 1),
         epochs.worker_bytes >> 20,
         round(args.touched / keys, 4),
-        round(min(one for one in after if one) / sum(loaded), 4),
+        round(statistics.median(changes) / sum(loaded), 4),
+        round(statistics.median(after) / sum(loaded), 4),
     )
 
 
@@ -144,6 +149,14 @@ def written(job_dir: Path) -> list[int]:
     """What each epoch has added to the state of the step."""
     steps = [one.steps.get("totals") for one in sorted(hw.checkpoints(job_dir), key=lambda one: one.epoch)]
     return [sum((step.changelog_bytes or {}).values()) for step in steps if step is not None]
+
+
+def shares_text(one: Measured) -> str:
+    """What an epoch writes beside what it touches, in a line."""
+    return (
+        f"{one.backend}, {one.keys:,} keys: an epoch that touches {one.touched_share:.2%} of the keys writes "
+        f"{one.written_share:.2%} of the state's bytes, {one.with_bases_share:.2%} with parts of bases"
+    )
 
 
 def main() -> None:
@@ -167,6 +180,7 @@ def main() -> None:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             print(json.dumps(vars(found[-1])), flush=True)
+            print(shares_text(found[-1]), flush=True)
     for backend in ("disk", "memory"):
         medians = [one.p50_ms for one in found if one.backend == backend]
         if medians:

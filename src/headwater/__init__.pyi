@@ -21,6 +21,7 @@ from headwater.aggregates import (
     sum,  # noqa: A004
     var,
 )
+from headwater.budgets import Budget, budget
 from headwater.connectors.contract import DEAD_LETTERS, Guarantee
 from headwater.data.schema import Schema
 from headwater.descriptors import (
@@ -45,6 +46,7 @@ from headwater.errors import (
     RowError,
     SchemaError,
     SourceError,
+    StateBudgetExceeded,
     StateError,
     UserCodeError,
 )
@@ -69,6 +71,7 @@ from headwater.functions import (
 from headwater.graph.guarantees import PathGuarantee
 from headwater.job.checkpoints.listing import Checkpoint, Checkpoints, checkpoints
 from headwater.job.engine import Job
+from headwater.job.growth.explanation import StateExplanation
 from headwater.job.state_view import StateView
 from headwater.job.status import JobStatus, RestartReason
 from headwater.retry import Retry

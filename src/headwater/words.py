@@ -12,6 +12,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 Checkpointing = Literal["exactly_once", "at_least_once"]
 StateBackendName = Literal["memory", "disk"]
 TimeDomain = Literal["event", "processing"]
+OnFull = Literal["warn", "fail", "spill"]
 TtlUpdate = Literal["write", "read_and_write"]
 
 RegularJoinHow = Literal["inner", "left", "right", "full"]

@@ -12,7 +12,15 @@ import headwater as hw
 from headwater.spark.errors import DiskFull, EngineGone
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
-ERRORS = (hw.JobError, hw.ChangelogError, hw.SavepointError, hw.PublishError, DiskFull, EngineGone)
+ERRORS = (
+    hw.JobError,
+    hw.StateBudgetExceeded,
+    hw.ChangelogError,
+    hw.SavepointError,
+    hw.PublishError,
+    DiskFull,
+    EngineGone,
+)
 ROW = re.compile(
     r"^\| `(?P<name>\w+\.\w+)` \| (?P<text>[^|]+) \| (?P<cause>[^|]+) \| (?P<way_out>[^|]+) \|$", re.MULTILINE
 )

@@ -16,6 +16,7 @@ ROOT = "<root>"
 LEAVES = frozenset(
     {
         "aggregates",
+        "budgets",
         "data",
         "declared",
         "descriptors",
@@ -62,7 +63,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "sql": LEAVES | {"connectors", "graph"},
     "streams": LEAVES
     | {"connectors", "graph", "plan", "sql", "state.keys"}
-    | {"epoch.clock", "epoch.steps", "job.checkpoints", "job.engine", "job.progress", "job.signals"}
+    | {"epoch.clock", "epoch.steps", "job.checkpoints", "job.engine", "job.growth"}
+    | {"job.progress", "job.signals"}
     | {"local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
     "savepoints.tables": TASK | {"epoch.offset", "job", "savepoints", "streams.environment", "task"},
@@ -87,6 +89,7 @@ ALLOWED: dict[str, frozenset[str]] = {
         "graph.guarantees",
         "job.checkpoints",
         "job.engine",
+        "job.growth",
         "job.state_view",
     }
     | {"job.state_view", "job.status", "savepoints.errors", "savepoints.tables", "sql.errors", "streams", "testing"},

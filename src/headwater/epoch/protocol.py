@@ -79,6 +79,9 @@ class EpochEngine(Protocol):
     def recovered(self, epoch: int | None) -> None:
         """Told when the job is about to go on after this epoch, which every sink has; None before its first one."""
 
+    def admit(self, epoch: int, what: Computed) -> None:
+        """Told what came of an epoch before anything else is done with it; raises what keeps it from being committed."""
+
     def computed(self, epoch: int, what: Computed) -> None:
         """Told when nothing is left to do for an epoch before its commit."""
 
@@ -164,6 +167,7 @@ class EpochProtocol:
     def _stage(self, epoch: int, compute: Callable[[], Computed]) -> Computed:
         """Step 2: compute. Durable: the staged files and the new state, neither of them valid yet."""
         what = compute()
+        self._engine.admit(epoch, what)
         self._on_step(EpochStep.STAGED, epoch)
         return what
 

@@ -6,8 +6,8 @@ need not parse text. Texts live here, in classmethods, so that one read of this 
 
 from headwater.errors.ends import PublishError, RowsRefused, SourceError
 from headwater.errors.graphs import GraphError, NotKeyed
-from headwater.errors.jobs import JavaMissing, JobError, JobFolderDamaged, NewerFormat
-from headwater.errors.roots import HeadwaterError, short
+from headwater.errors.jobs import JavaMissing, JobError, JobFolderDamaged, NewerFormat, StateBudgetExceeded
+from headwater.errors.roots import HeadwaterError, nearest, short
 from headwater.errors.steps import ChangelogError, StateError, UserCodeError
 from headwater.errors.values import DurationError, RowError, SchemaError, SizeError
 
@@ -27,8 +27,10 @@ __all__ = [
     "SchemaError",
     "SizeError",
     "SourceError",
+    "StateBudgetExceeded",
     "StateError",
     "UserCodeError",
+    "nearest",
     "short",
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.errors.roots import HeadwaterError
+from headwater.errors.roots import HeadwaterError, nearest
 
 
 class GraphError(HeadwaterError, ValueError):
@@ -75,6 +75,21 @@ class GraphError(HeadwaterError, ValueError):
         return cls(
             f"step {step!r} takes rows that are only added; got a changelog ({got}); "
             f"call .with_row_kind() before it: changes are rows then, with a column row_kind that says what each does"
+        )
+
+    @classmethod
+    def no_such_budget(cls, uid: str, known: list[str]) -> GraphError:
+        has = f"those that do are {', '.join(map(repr, known))}" if known else "none does"
+        return cls(
+            f"state_budget is for steps that keep state, by their uids; {uid!r} is none{nearest(uid, known)}; {has}; "
+            f"name one of them, or leave the budget out"
+        )
+
+    @classmethod
+    def cannot_spill(cls, uid: str, operation: str) -> GraphError:
+        return cls(
+            f"step {uid!r} cannot spill: {operation} keeps its working state in memory always; "
+            f"give its budget on_full='warn' or on_full='fail'"
         )
 
     @classmethod

@@ -185,6 +185,32 @@ class JobFolderDamaged(JobError):
     """Which file it is, and what is wrong with it."""
 
 
+class StateBudgetExceeded(JobError):
+    """A step that has come to keep more state than its budget allows. The epoch in which it did was not committed."""
+
+    is_final = True
+
+    def __init__(self, message: str, step: str = "", used_bytes: int = 0, budget_bytes: int = 0) -> None:
+        super().__init__(message)
+        self.step, self.used_bytes, self.budget_bytes = step, used_bytes, budget_bytes
+
+    @classmethod
+    def of(
+        cls, step: str, epoch: int, used_bytes: int, budget_bytes: int, ways: tuple[str, ...]
+    ) -> StateBudgetExceeded:
+        from headwater.sizes import size_text
+
+        bound = f"bound what it keeps ({'; or '.join(ways)}), or " if ways else ""
+        return cls(
+            f"step {step!r} may keep {size_text(budget_bytes)} of state and has come to {size_text(used_bytes)} in epoch "
+            f"{epoch}, which was not committed: nothing is lost, and the job goes on from the epoch before it; "
+            f"{bound}give it a larger state_budget and start the job again",
+            step,
+            used_bytes,
+            budget_bytes,
+        )
+
+
 class NewerFormat(JobError):
     """What a newer Headwater has stored."""
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from headwater.connectors.contract import Sink, Source
 from headwater.data.schema import Schema
 from headwater.errors import GraphError
 from headwater.functions import OutputTag
 from headwater.graph.changelog import APPEND_ONLY, Changelog, together
 from headwater.graph.edges import FORWARD, LEFT, Edge
 from headwater.graph.flow import Flow
-from headwater.graph.nodes import Node, SourceNode
+from headwater.graph.nodes import Node, SinkNode, SourceNode
 
 _UID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
@@ -95,6 +96,17 @@ class Graph:
             dataclasses.replace(node, source=copy.copy(node.source)) if isinstance(node, SourceNode) else node
             for node in self._nodes
         ]
+        return other
+
+    def between_ends(self, sources: Mapping[str, Source], sink: Sink) -> Graph:
+        """The same steps, some of them reading other sources, by uid, and all that goes out going into one sink."""
+        other = Graph(self.name)
+        other._nodes = list(self._nodes)
+        for node in self._nodes:
+            if isinstance(node, SourceNode) and self.uid(node) in sources:
+                other._nodes[node.id] = dataclasses.replace(node, source=sources[self.uid(node)])
+            elif isinstance(node, SinkNode):
+                other._nodes[node.id] = dataclasses.replace(node, sink=sink)
         return other
 
     def _above(self, node_ids: Iterable[int]) -> set[int]:

@@ -17,6 +17,7 @@ from headwater.durations import duration_text
 from headwater.functions import EVENT
 from headwater.graph.edges import Key
 from headwater.graph.nodes import Node
+from headwater.words import TimeDomain
 
 NEVER: Final = "never"
 
@@ -32,7 +33,14 @@ class Holding:
     entry_bytes: int = 0
     """What one takes, as far as types tell; texts and lists are counted with 16 bytes."""
     ways_out: tuple[str, ...] = ()
-    """How it can be bounded, where it is not."""
+    """How it can be bounded, where it is not, or where nobody knows."""
+    lasts_ms: int | None = None
+    """For how long an entry is there that is not written again, where that is known: after so long a state of steady
+    input has reached its size."""
+    clock: TimeDomain = "processing"
+    """Of which time that is."""
+    state: str | None = None
+    """The name of the state, where a function declares it."""
 
     @property
     def is_bounded(self) -> bool:
@@ -65,7 +73,7 @@ def _per(key: Key) -> str:
 def _for(ttl_ms: int | None, *ways: str, since: str = "it came") -> dict[str, Any]:
     if ttl_ms is None:
         return {"until": NEVER, "ways_out": ways}
-    return {"until": f"{duration_text(ttl_ms)} after {since}"}
+    return {"until": f"{duration_text(ttl_ms)} after {since}", "lasts_ms": ttl_ms}
 
 
 _LAST_ROW = "the last row of its key"
@@ -104,7 +112,13 @@ def _window(node: Any) -> tuple[Holding, ...]:
         what, size = "one accumulator", bytes_of(node.accumulator) if node.accumulator is not None else 64
     else:
         what, size = "every row", _row_bytes(node.input_schema)
-    return (Holding(what, per, _window_end(node), size),)
+    return (Holding(what, per, _window_end(node), size, **_window_lasts(node)),)
+
+
+def _window_lasts(node: Any) -> dict[str, Any]:
+    """How long a row is there: as long as its window and what may be late. A session is as long as it has rows."""
+    size_ms = getattr(getattr(node.assigner, "inner", node.assigner), "size_ms", None)
+    return {} if size_ms is None else {"lasts_ms": size_ms + node.lateness_ms, "clock": node.assigner.domain}
 
 
 def _window_end(node: Any) -> str:
@@ -117,18 +131,23 @@ def _window_end(node: Any) -> str:
 
 def _interval_join(node: Any) -> tuple[Holding, ...]:
     clock = "the watermark" if node.time == EVENT else "the clock"
+    left_ms, right_ms = max(0, node.upper_ms), max(0, -node.lower_ms)
     return (
         Holding(
             "left rows",
             _per(node.key),
-            f"{clock} passes their time by {duration_text(max(0, node.upper_ms))}",
+            f"{clock} passes their time by {duration_text(left_ms)}",
             _row_bytes(node.left_schema),
+            lasts_ms=left_ms,
+            clock=node.time,
         ),
         Holding(
             "right rows",
             _per(node.right_key),
-            f"{clock} passes their time by {duration_text(max(0, -node.lower_ms))}",
+            f"{clock} passes their time by {duration_text(right_ms)}",
             _row_bytes(node.right_schema),
+            lasts_ms=right_ms,
+            clock=node.time,
         ),
     )
 
@@ -168,11 +187,11 @@ def _temporal_join(node: Any) -> tuple[Holding, ...]:
 
 
 def _window_join(node: Any) -> tuple[Holding, ...]:
-    until = _window_end_of_join(node)
+    until, lasts = _window_end_of_join(node), _window_lasts(node)
     per = f"and window ({node.assigner.describe()})"
     return (
-        Holding("left rows", f"{_per(node.key)} {per}", until, _row_bytes(node.left_schema)),
-        Holding("right rows", f"{_per(node.right_key)} {per}", until, _row_bytes(node.right_schema)),
+        Holding("left rows", f"{_per(node.key)} {per}", until, _row_bytes(node.left_schema), **lasts),
+        Holding("right rows", f"{_per(node.right_key)} {per}", until, _row_bytes(node.right_schema), **lasts),
     )
 
 
@@ -240,7 +259,9 @@ def _over(node: Any) -> tuple[Holding, ...]:
     else:
         stays = preceding * 3 // 2 if node.time == EVENT else preceding  # as rows that come late have frames, too
         until = f"{clock} passes their time by {duration_text(stays)}"
-        found.append(Holding("rows of the frame", _per(node.key), until, _row_bytes(node.rows)))
+        found.append(
+            Holding("rows of the frame", _per(node.key), until, _row_bytes(node.rows), lasts_ms=stays, clock=node.time)
+        )
     return tuple(found)
 
 
@@ -258,15 +279,21 @@ def _process(node: Any) -> tuple[Holding, ...]:
     key = getattr(node, "key", None)
     per = "subtask" if key is None else _per(key)
     states = [*getattr(node, "states", ()), *getattr(node, "broadcast_states", ())]
-    return tuple(
-        Holding(
-            f"{state.name} ({state.kind})",
-            per,
-            "your function removes it" if state.ttl is None else state.ttl.describe(),
-            sum(bytes_of(dtype) for _, dtype in state.columns()),
-        )
-        for state in states
-    )
+    return tuple(_declared(state, per) for state in states)
+
+
+_FUNCTION_WAYS = (
+    "clear it: when a row says that it is done with, or in a timer",
+    "a ttl: ttl=hw.ttl(...) of the state, state_ttl= of the environment",
+)
+
+
+def _declared(state: Any, per: str) -> Holding:
+    size, what = sum(bytes_of(dtype) for _, dtype in state.columns()), f"{state.name} ({state.kind})"
+    ttl = getattr(state, "ttl", None)
+    if ttl is None:
+        return Holding(what, per, "your function removes it", size, _FUNCTION_WAYS, state=state.name)
+    return Holding(what, per, ttl.describe(), size, lasts_ms=ttl.ms, clock=ttl.clock, state=state.name)
 
 
 HOLDINGS: Final[Mapping[str, Callable[[Any], tuple[Holding, ...]]]] = {

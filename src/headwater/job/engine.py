@@ -20,6 +20,7 @@ from headwater.task.host import Stopwatch
 
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoint, Checkpoints
+    from headwater.job.growth.explanation import StateExplanation
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,9 @@ class Job(Protocol):
 
     def explain_analyze(self) -> str:
         """What each step does: its rows, its time, its state, and how they are spread over subtasks, of the run so far."""
+
+    def explain_state(self) -> StateExplanation:
+        """What each step keeps, until when, how much that is now, and how it has grown in this run: a day, a week ahead."""
 
     def checkpoints(self) -> Checkpoints:
         """The checkpoints that are retained now; for jobs on Spark."""

@@ -55,6 +55,10 @@ class StepStatus(Mapping[str, Any]):
     work: Mapping[str, int] = field(default_factory=dict)
     """`busy_us` on all subtasks, `state_bytes`, about, and how work is spread: `subtasks`, `busiest_rows`, those that the
     busiest subtask of each epoch got, and `largest_state`, the entries of the one that has most."""
+    state_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What each state takes, about, as columns and not compressed."""
+    growth: Mapping[str, int] = field(default_factory=dict)
+    """How its state grows, where enough was seen of that: `bytes_per_hour`, `day_bytes` and `week_bytes`, the forecasts."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> StepStatus:
@@ -94,11 +98,13 @@ class StepStatus(Mapping[str, Any]):
             _summed([self.outputs, *(part.outputs for part in parts)]),
             {
                 "busy_us": self.work.get("busy_us", 0) + sum(part.busy_us for part in parts),
-                "state_bytes": sum(part.state_bytes for part in parts),
+                "state_bytes": sum(sum(part.state_bytes.values()) for part in parts),
                 "subtasks": len(parts),
                 "busiest_rows": self.work.get("busiest_rows", 0) + max(part.rows_in for part in parts),
                 "largest_state": max(sum(part.state.values()) for part in parts),
             },
+            _summed(part.state_bytes for part in parts),
+            self.growth,
         )
 
 

@@ -16,7 +16,12 @@ from headwater.epoch.protocol import Claim, Computed, EpochProtocol
 from headwater.errors import HeadwaterError, JobError
 from headwater.job.analysis_text import analysis_text
 from headwater.job.durations import DurationsFile
+from headwater.job.checkpoints.history import read_history
 from headwater.job.engine import Settings
+from headwater.job.growth.course import StateCourse
+from headwater.job.growth.explanation import StateExplanation, growth_by_step, measured_state
+from headwater.job.growth.text import growth_text, seen_text
+from headwater.job.growth.watch import BudgetWatch, StateMoves
 from headwater.job.layout import JobLayout
 from headwater.job.listener import Listener
 from headwater.job.logbook import Logbook
@@ -57,6 +62,10 @@ class SupervisedJob(ABC):
         self._protocol = EpochProtocol(plan, self, self._logbook.watching(settings.on_step))
         self._notices = Notices()
         self._event_time = None if settings.bounded else EventTimeWatch(plan)
+        self._course = StateCourse()
+        self._budgets = BudgetWatch(plan, lambda uid: growth_text(self.explain_state()[uid]))
+        if plan.budgets and layout is not None:
+            self._budgets.spill(_newest_sizes(layout))
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -155,6 +164,10 @@ class SupervisedJob(ABC):
     def explain_analyze(self) -> str:
         return analysis_text(self._status)
 
+    def explain_state(self) -> StateExplanation:
+        status = self._status
+        return measured_state(self._plan, self._course, status, seen_text(status))
+
     def _note(self, **facts: Any) -> None:
         """Change what the status says."""
         with self._lock:
@@ -187,10 +200,17 @@ class SupervisedJob(ABC):
         self._note(epoch=newest, published=newest)
         self._logbook.begins(self.engine, epoch)
 
+    def admit(self, epoch: int, what: Computed) -> None:
+        self._budgets.admit(epoch, what.reports)
+
     def computed(self, epoch: int, what: Computed) -> None:
         self._notices.hear(what.reports)
         with self._lock:
             after = self._status.after(epoch, what.reports, what.now_ms)
+            if self._course.hear(after):
+                growth = growth_by_step(self._plan, self._course, after)
+                steps = {uid: replace(step, growth=growth.get(uid, step.growth)) for uid, step in after.steps.items()}
+                after = replace(after, steps=steps)
             self._status = replace(after, positions=what.positions)
         if self._event_time is not None:
             self._event_time.see(after.splits, what.now_ms)
@@ -286,10 +306,16 @@ class SupervisedJob(ABC):
     def _attempts(self) -> str:
         """Attempt after attempt, until one comes to its end, the job is stopped, or the strategy gives up."""
         settings = self._settings
-        count, made = settings.restart.begin(), 0
+        count, made, again = settings.restart.begin(), 0, False
         while True:
             try:
-                return self._whole_attempt(again=made > 0)
+                return self._whole_attempt(again=again)
+            except StateMoves as moves:
+                self._budgets.move(moves.steps)
+                again = True
+                if self._stopping.is_set():
+                    return "stopped"
+                continue
             except Exception as error:
                 if self._stopping.is_set() or getattr(error, "is_final", False):
                     raise
@@ -299,7 +325,7 @@ class SupervisedJob(ABC):
                     if made:
                         error.add_note(f"given up after {_times(made)}, as {settings.restart.describe()} says")
                     raise
-                made += 1
+                made, again = made + 1, True
                 self._keep(_reason(error, made, failed_ms, delay_ms))
             settings.restart_time.wait(delay_ms, self._stopping)
             if self._stopping.is_set():
@@ -321,6 +347,12 @@ class SupervisedJob(ABC):
                 append_line(self._file, reason.to_text())
         self._note(state="restarting", restarts=(*self._status.restarts, reason)[-SHOWN_RESTARTS:])
         self._logbook.starts_again(reason)
+
+
+def _newest_sizes(layout: JobLayout) -> dict[str, int]:
+    """What the state of each step took after the newest epoch that is known in a job folder."""
+    lines = list(read_history(layout.epochs).values())
+    return {uid: sum(step.state_bytes.values()) for uid, step in lines[-1].steps.items()} if lines else {}
 
 
 def _reason(error: Exception, attempt: int, failed_ms: int, delay_ms: int) -> RestartReason:

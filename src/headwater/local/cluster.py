@@ -79,7 +79,7 @@ class LocalCluster:
                 changelog.append(host, records, head, f"local-{0 if head is None else head.sequence}")
                 self._pending.append(records)
                 payloads.extend(outcome.payloads)
-                outcomes.append((f"l{level}-{subtask:04d}", outcome))
+                outcomes.append((f"l{level}-{subtask:04d}", host.weighed(outcome)))
         assert not payloads, "the deepest level has nobody to send to"
         return outcomes
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headwater.budgets import Budget
 from headwater.connectors.contract import Sink
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import Node, SinkNode, SourceNode
 from headwater.plan.choices import IN_MEMORY, STATE_MEMORY_BYTES, Chosen
+from headwater.plan.rules.budgets import check_budgets
 from headwater.plan.rules.changelogs import fit_changelogs
 from headwater.plan.rules.combiner import choose_combiners
 from headwater.plan.rules.computations import merge_computations
@@ -42,6 +44,8 @@ class JobPlan:
     """What a worker may hold in memory of state that is on disk."""
     publishes_early: bool = False
     """Whether sinks get an epoch before it is committed, and so perhaps again: the job is at-least-once."""
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    """How much state steps may keep, by uid."""
     keeps_unread: bool = False
     """Whether rows for side outputs that nobody reads are kept for whoever runs the plan by hand."""
     chosen: dict[int, Chosen] = field(default_factory=dict)
@@ -115,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     choose_ways,
     choose_combiners,
     place_state,
+    check_budgets,
     choose_publication,
 )
 """Each is a function in a file of its own, and may rely on what those before it have chosen."""
@@ -128,9 +133,10 @@ def plan_job(
     *,
     state_memory_bytes: int = STATE_MEMORY_BYTES,
     publishes_early: bool = False,
+    budgets: Mapping[str, Budget] | None = None,
 ) -> JobPlan:
     """Plan a graph by applying every rule in turn."""
-    plan = JobPlan(graph, parallelism, groups, state_backend, state_memory_bytes, publishes_early)
+    plan = JobPlan(graph, parallelism, groups, state_backend, state_memory_bytes, publishes_early, budgets or {})
     for rule in RULES:
         rule(plan)
     return plan

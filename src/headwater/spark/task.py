@@ -32,6 +32,7 @@ def run_level(job: ShippedJob, level: int, salt: int, payloads: list[bytes], sto
         host.token = None  # not to be trusted again before this attempt has come to its end
         outcome = host.run(payloads)
         written = append(host, store, head, uuid.uuid4().hex)
+        outcome = host.weighed(outcome)
         staged = stage(worker.plan, Path(job.outbox), outcome.epoch, f"l{level}-{subtask:04d}", outcome.sink_batches)
         for target, payload in outcome.payloads:
             yield Row(subtask=by_subtask[target], payload=bytearray(payload))

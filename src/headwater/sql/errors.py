@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Self
 
-from headwater.errors import GraphError, short
+from headwater.errors import GraphError, nearest, short
 from headwater.sql.text.places import Place
 
 
@@ -38,14 +37,14 @@ class SqlError(GraphError):
 
     @classmethod
     def no_table(cls, place: Place | None, name: str, known: Iterable[str]) -> Self:
-        return cls.at(place, f"there is no table or view {name!r}{_near(name, known)}", "create it first")
+        return cls.at(place, f"there is no table or view {name!r}{nearest(name, known)}", "create it first")
 
     @classmethod
     def no_column(cls, place: Place | None, name: str, known: Iterable[str]) -> Self:
         known = list(known)
         return cls.at(
             place,
-            f"there is no column {name!r}{_near(name, known)}",
+            f"there is no column {name!r}{nearest(name, known)}",
             f"the columns are {', '.join(known) or 'none'}; names are case-sensitive",
         )
 
@@ -111,7 +110,7 @@ class SqlError(GraphError):
         known = list(known)
         return cls.at(
             place,
-            f"table {table!r}: {connector} has no option {option!r}{_near(option, known)}",
+            f"table {table!r}: {connector} has no option {option!r}{nearest(option, known)}",
             f"the options are {', '.join(known)}",
         )
 
@@ -124,7 +123,7 @@ class SqlError(GraphError):
         known = list(known)
         return cls.at(
             place,
-            f"column {column!r} of table {table!r}: the connector has no METADATA {key!r}{_near(key, known)}",
+            f"column {column!r} of table {table!r}: the connector has no METADATA {key!r}{nearest(key, known)}",
             f"there is {', '.join(known)}" if known else "leave the column out",
         )
 
@@ -161,15 +160,8 @@ class SqlError(GraphError):
 
     @classmethod
     def unknown_setting(cls, place: Place | None, key: str, known: Iterable[str]) -> Self:
-        return cls.at(place, f"there is no setting {key!r}{_near(key, known)}", "leave it out")
+        return cls.at(place, f"there is no setting {key!r}{nearest(key, known)}", "leave it out")
 
     @classmethod
     def bad_argument(cls, step: str, rule: str, got: object, action: str) -> Self:
         return cls.at(None, f"{step} {rule}; got {short(got)}", action)
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    lower = {other.lower(): other for other in known}
-    close = [lower[word] for word in difflib.get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)]
-    return f"; the nearest are {', '.join(close)}" if close else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,20 @@ class StateTable(Protocol):
 
     def __len__(self) -> int:
         """The number of entries."""
+
+
+@runtime_checkable
+class NestedTable(StateTable, Protocol):
+    """State whose entries are made of elements, each of which is a row of its dumps."""
+
+    @property
+    def elements(self) -> int:
+        """The number of elements of all entries."""
+
+
+def rows_of(table: StateTable) -> int:
+    """How many rows a dump has."""
+    return table.elements if isinstance(table, NestedTable) else len(table)
 
 
 def sorted_by_key(table: pa.Table) -> pa.Table:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headwater.budgets import Budget, budgets_of
 from headwater.connectors.contract import Source
 from headwater.connectors.dataframes import DataFrameSource
 from headwater.connectors.memory import RowsSource
@@ -26,7 +27,6 @@ from headwater.job.progress.follow import shown
 from headwater.job.signals import Foreground
 from headwater.local.engine import LocalEngine
 from headwater.plan.explain import explain
-from headwater.plan.explain_state import explain_state
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.savepoints.files import Savepoint
@@ -43,16 +43,17 @@ from headwater.streams.logs import check_log_level, show_log
 from headwater.streams.overrides import check_may_start, overrides
 from headwater.streams.previews import Previews
 from headwater.streams.runs import check_available_now, check_gives_results
+from headwater.streams.sampling import Samples
 from headwater.streams.settings import check_engine, check_explained, check_modes, check_name, check_sizes, unaligned_ms
 from headwater.streams.sql_door import SqlDoor
 from headwater.streams.start_checks import check_event_time, check_outputs
-from headwater.streams.state_backends import check_state
+from headwater.streams.state_backends import check_spills, check_state
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
 from headwater.words import Checkpointing, EngineName, Explained, LogLevel, StateBackendName
 
 
-class Environment(SqlDoor, Previews):
+class Environment(SqlDoor, Previews, Samples):
     """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
 
     def __init__(  # noqa: PLR0913  the settings of a job, by name
@@ -74,6 +75,7 @@ class Environment(SqlDoor, Previews):
         state_backend: StateBackendName = "memory",
         state_memory: str = "256 MiB",
         state_ttl: Duration | None = None,
+        state_budget: Mapping[str, str | Budget] | None = None,
         log_level: LogLevel | None = None,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
@@ -85,6 +87,8 @@ class Environment(SqlDoor, Previews):
         state of keyed steps lives: in memory, or with `"disk"` on the workers' local disks, of which each worker
         then holds as much in memory as `state_memory` says, for all its steps together. Both may differ from one run to
         the next. `state_ttl` is for how long, in processing time, state by key lasts that says nothing of that itself.
+        `state_budget` is how much state steps may keep, by their uids: `{"totals": "2 GB"}`, after which the job fails
+        before it commits more, or `hw.budget("2 GB", on_full="warn")`, which says what else is done.
 
         With `checkpointing="at_least_once"` sinks get the rows of an epoch before it is committed, and after a failure
         perhaps again. With `unaligned` a slow step does not hold epochs up: in each it works on rows for about the given
@@ -103,6 +107,7 @@ class Environment(SqlDoor, Previews):
         check_sizes(parallelism, key_groups, max_rows_per_epoch, checkpoints_retained)
         check_modes(restart, checkpointing)
         self._state_memory_bytes = check_state(state_backend, state_memory)
+        self._budgets = check_spills(budgets_of(state_budget))
         self.name = name
         self.graph = Graph(name, checked_ttl(state_ttl, "environment"))
         super().__init__()
@@ -175,7 +180,7 @@ class Environment(SqlDoor, Previews):
 
     def explain(self, of: Explained = "plan") -> str:
         """The levels the graph runs in, as text; or of "state" what steps keep, per what, until when and how to bound it."""
-        return explain_state(self.plan()) if check_explained(of) == "state" else explain(self.plan())
+        return str(self.explain_state()) if check_explained(of) == "state" else explain(self.plan())
 
     def guarantees(self) -> list[PathGuarantee]:
         """For each source and each sink that its rows reach: how often they take effect there, and why."""
@@ -287,9 +292,10 @@ class Environment(SqlDoor, Previews):
 
     def plan(self) -> JobPlan:
         """The job as the engines run it."""
-        return self._plan(self.graph)
+        return self._plan(self.graph, is_whole=True)
 
-    def _plan(self, graph: Graph) -> JobPlan:
+    def _plan(self, graph: Graph, *, is_whole: bool = False) -> JobPlan:
+        """Plan a graph; budgets are for steps of the whole job, and a part of it may lack them."""
         return plan_job(
             graph,
             self._parallelism,
@@ -297,6 +303,7 @@ class Environment(SqlDoor, Previews):
             self._state_backend,
             state_memory_bytes=self._state_memory_bytes,
             publishes_early=self._publishes_early,
+            budgets=self._budgets if is_whole else {},
         )
 
     def _origin(
@@ -325,8 +332,8 @@ class Environment(SqlDoor, Previews):
     ) -> Job:
         check_may_start()
         show_log(self._log_level)
-        graph = graph.with_own_sources()
-        plan = self._plan(graph)
+        is_whole, graph = graph is self.graph, graph.with_own_sources()
+        plan = self._plan(graph, is_whole=is_whole)
         check_dead_letters(graph)
         check_event_time(graph)
         check_outputs(graph)

@@ -10,8 +10,8 @@ from headwater.connectors.memory import MemorySink
 from headwater.errors import HeadwaterError
 from headwater.graph.flow import Flow
 from headwater.graph.nodes import SinkNode
+from headwater.job.growth.explanation import explained_state
 from headwater.plan.explain import explain, explain_changes
-from headwater.plan.explain_state import explain_state
 from headwater.sql.errors import SqlError
 from headwater.sql.relations import Relation
 from headwater.sql.statements.shown import name_text
@@ -192,7 +192,8 @@ class Table:
         flow = self._env._sql.built_in(graph, self._relation)
         end = graph.add(SinkNode.of(flow, sink=MemorySink(), name="collect"))
         plan = self._env._plan(graph.upstream_of(end.origin))
-        return {"plan": explain, "state": explain_state, "changelog": explain_changes}[check_explained(of)](plan)
+        told = {"plan": explain, "state": explained_state, "changelog": explain_changes}[check_explained(of)]
+        return str(told(plan))
 
     def to_stream(self) -> Step:
         """The rows as a stream, of a table whose rows are only added."""

@@ -29,8 +29,8 @@ class StepCounters:
     """Of `rows_out`, or beside them for a source, those that went to side outputs, by tag."""
     busy_us: int = field(default=0, compare=False)
     """How long it took, with the steps behind it that run in the same call."""
-    state_bytes: int = 0
-    """What its state takes, about: its entries, by what their types take."""
+    state_bytes: Mapping[str, int] = field(default_factory=dict)
+    """What each state takes, about, as columns, by what was written of it."""
 
     def plus(self, other: StepCounters) -> StepCounters:
         """The rows of a step without state that get to it in two ways."""

@@ -30,7 +30,8 @@ from headwater.state.disk.bound import bound_of
 from headwater.state.memory import MEMORY
 from headwater.state.slices import Slice, SlicedTable, parts_for
 from headwater.state.spread import set_by
-from headwater.state.table import StateTable
+from headwater.state.table import StateTable, rows_of
+from headwater.state.weight import Weight
 from headwater.task.closing import close_all
 from headwater.task.counters import StepCounters
 from headwater.task.inflight import InFlight
@@ -106,6 +107,14 @@ class LevelHost:
         """How many entries each state of each step holds."""
         return {entry.uid: entry.sizes() for entry in self._entries}
 
+    def weighed(self, outcome: Outcome) -> Outcome:
+        """What `run` gave, with how much state there is now that what changed was written."""
+        for entry in self._entries:
+            if entry.uid in outcome.steps:
+                counters = outcome.steps[entry.uid]
+                outcome.steps[entry.uid] = replace(counters, state=entry.sizes(), state_bytes=entry.state_bytes())
+        return outcome
+
     def event_times(self) -> dict[str, tuple[int, bool]]:
         """Where event time stands at each step, and whether the step is idle."""
         return {entry.uid: entry.event_time() for entry in self._entries}
@@ -121,7 +130,7 @@ class LevelHost:
 
     def apply(self, record: bytes, taken: Slice | None = None) -> None:
         meta, sections = changelog.unpack(record)
-        tables = self.tables()
+        tables, entries = self.tables(), {entry.uid: entry for entry in self._entries}
         for uid, name, section in sections:
             table = tables[uid, name]
             if taken is None:
@@ -131,6 +140,7 @@ class LevelHost:
                     table.apply(rows)
             elif taken.first:
                 table.apply(section)
+            entries[uid].weigh(name, section)
         if taken is not None and taken.first < taken.stop:
             for uid, name, section in changelog.dumped_in(record):
                 table = tables[uid, name]
@@ -138,6 +148,7 @@ class LevelHost:
                     table.load(section)
                 else:
                     table.apply(section)
+                entries[uid].weigh(name, section)
         for entry in self._entries:
             if entry.uid in meta:
                 entry.operator.set_meta(meta[entry.uid])
@@ -152,6 +163,7 @@ class LevelHost:
             for name, table in entry.tables().items():
                 changes = table.changes()
                 if changes is not None:
+                    entry.weigh(name, changes)
                     sections.append((entry.uid, name, changes))
         self._last_meta = meta
         return changelog.pack(changed, sections, None if part is None else self._dumps_of(part))
@@ -182,7 +194,9 @@ class LevelHost:
             for name, table in entry.tables().items():
                 table.forget_changes()
                 if len(table):
-                    yield entry.uid, name, table.dump()
+                    dumped = table.dump()
+                    entry.weigh(name, dumped)
+                    yield entry.uid, name, dumped
 
 
 class _Entry:
@@ -210,8 +224,8 @@ class _Entry:
         else:
             self.operator = PassOperator()
             self._outlet = Outlet.into(plan, node)
-        self._entry_bytes = {
-            name: sum(bytes_of(field.type) for field in table.dump().schema)
+        self._weights = {
+            name: Weight(sum(bytes_of(field.type) for field in table.dump().schema))
             for name, table in self.operator.tables().items()
         }
 
@@ -221,6 +235,15 @@ class _Entry:
 
     def sizes(self) -> dict[str, int]:
         return {name: len(table) for name, table in self.operator.tables().items()}
+
+    def weigh(self, name: str, written: pa.Table) -> None:
+        """So much was written of a state, here or by the copy that this one is made from."""
+        if name in self._weights:
+            self._weights[name].see(written, rows_of(self.operator.tables()[name]))
+
+    def state_bytes(self) -> dict[str, int]:
+        """What each state takes, about."""
+        return {name: self._weights[name].of(rows_of(table)) for name, table in self.operator.tables().items()}
 
     def event_time(self) -> tuple[int, bool]:
         return self._valve.watermark(), self._valve.is_idle()
@@ -266,16 +289,14 @@ class _Entry:
         for kept, emitted in ((outcome.sink_batches, outlet.sink_batches), (outcome.unread, outlet.unread)):
             for name, batches in emitted.items():
                 kept.setdefault(name, []).extend(batches)
-        sizes = self.sizes()
         counters = StepCounters(
             rows_in,
             rows_out,
             after.watermark_ms,
-            sizes,
+            self.sizes(),
             self.operator.counters(),
             outputs=outlet.outputs(),
             busy_us=round((time.perf_counter() - started) * 1_000_000),
-            state_bytes=sum(count * self._entry_bytes[name] for name, count in sizes.items()),
         )
         if facts.unaligned_ms is not None:
             counters = replace(counters, in_flight=self._in_flight.rows, budget=self._in_flight.budget)

@@ -95,6 +95,9 @@ class Engine:
     def recovered(self, epoch: int | None) -> None:
         self.told.append(f"recovered to {epoch}")
 
+    def admit(self, epoch: int, what: Computed) -> None:
+        """Every epoch may be committed."""
+
     def computed(self, epoch: int, what: Computed) -> None:
         self.told.append(f"computed {epoch}, to {what.positions['rows']['0']}")
 

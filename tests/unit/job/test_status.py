@@ -19,7 +19,19 @@ def test_counters_travel_by_name_and_are_summed_over_subtasks_and_epochs() -> No
     status = JobStatus("running")
     for epoch in range(2):
         told = [
-            report(StepCounters(5, 3, 70, {"n": 2}, {"late_dropped": 1, "retries": 2}, 4, 9, outputs={"late": 2})),
+            report(
+                StepCounters(
+                    5,
+                    3,
+                    70,
+                    {"n": 2},
+                    {"late_dropped": 1, "retries": 2},
+                    4,
+                    9,
+                    outputs={"late": 2},
+                    state_bytes={"n": 9},
+                )
+            ),
             report(StepCounters(5, 3, 50, {"n": 1}, {"retries": 1}, outputs={"late": 1}), StepCounters(1, 1, 9)),
         ]
         status = status.after(epoch, [TaskReport.from_bytes(one.to_bytes()) for one in told])
@@ -34,7 +46,9 @@ def test_counters_travel_by_name_and_are_summed_over_subtasks_and_epochs() -> No
         "watermark_ms": 50,
         "state": {"n": 3},
         "outputs": {"late": 6},
-        "work": {"busy_us": 0, "state_bytes": 0, "subtasks": 2, "busiest_rows": 10, "largest_state": 2},
+        "work": {"busy_us": 0, "state_bytes": 9, "subtasks": 2, "busiest_rows": 10, "largest_state": 2},
+        "state_bytes": {"n": 9},
+        "growth": {},
     }
     assert (step.rows_in, step.counters["retries"]) == (step["rows_in"], step["retries"])
     assert (status.epoch, status.aligned_epoch) == (1, -1)

@@ -14,10 +14,14 @@ from headwater.cli.output import Json, show_facts, show_json, show_json_line, sh
 from headwater.cli.shown import age_text, job_record, mark_text
 from headwater.control import JobView
 from headwater.errors import JobError
+from headwater.job.growth.text import signed_text
 from headwater.job.layout import JobLayout
+from headwater.job.status import StepStatus
+from headwater.sizes import size_text
 
 JobDir = Annotated[Path, typer.Argument(help="the job folder")]
 _POLL_S = 1.0
+_STATE_COLUMNS = ("bytes", "an hour", "in a day", "in a week", "expired")
 
 
 def list_jobs(
@@ -121,7 +125,7 @@ def _show(job: JobView, *, as_json: bool, one_of_many: bool) -> None:
     if job.steps:
         show_text("")
         show_table(
-            ("step", "rows in", "rows out", "late", "watermark", "state"),
+            ("step", "rows in", "rows out", "late", "watermark", "state", *_STATE_COLUMNS),
             [
                 (
                     uid,
@@ -130,10 +134,11 @@ def _show(job: JobView, *, as_json: bool, one_of_many: bool) -> None:
                     s["late_dropped"],
                     mark_text(s.watermark_ms),
                     _state(s.state),
+                    *_cost(s),
                 )
                 for uid, s in job.steps.items()
             ],
-            numbers=("rows in", "rows out", "late"),
+            numbers=("rows in", "rows out", "late", *_STATE_COLUMNS),
         )
     if job.splits:
         show_text("")
@@ -153,6 +158,18 @@ def _show(job: JobView, *, as_json: bool, one_of_many: bool) -> None:
             ],
             numbers=("rows in", "position"),
         )
+
+
+def _cost(step: StepStatus) -> tuple[str, ...]:
+    """What the state of a step takes, how it grows, and what a ttl has removed; nothing where it is not known."""
+    size, growth, expired = sum(step.state_bytes.values()), step.growth, step.counters.get("state_expired")
+    return (
+        size_text(size) if size else "",
+        signed_text(growth["bytes_per_hour"]) if growth else "",
+        size_text(growth["day_bytes"]) if growth else "",
+        size_text(growth["week_bytes"]) if growth else "",
+        "" if expired is None else f"{expired:,}",
+    )
 
 
 def _state(entries: Any) -> str:

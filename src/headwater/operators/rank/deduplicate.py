@@ -33,6 +33,7 @@ class DeduplicateOperator(KeepsTimers):
 
     def __init__(self, node: DeduplicateNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         self._key, self._ttl_ms = node.key, node.ttl_ms
+        self._expired = 0
         self._cursor = Cursor()
         self._timers = StepTimers(step, node.key.type, self._cursor, backend=backend)
         states = [ValueState("known_until", "bigint")]
@@ -85,3 +86,8 @@ class DeduplicateOperator(KeepsTimers):
             self._cursor.entry = self._entries.entry(key)
             if self._known_until.get() == timestamp:  # and not made known anew since
                 self._known_until.clear()
+                self._expired += 1
+
+    def counters(self) -> dict[str, int]:
+        expired, self._expired = self._expired, 0
+        return {} if self._ttl_ms is None else {"state_expired": expired}

@@ -101,7 +101,7 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
                     self._times.add(time_ms, key)
                 self._append(entry, [(value, time_ms)])
             elif op == REMOVE:
-                del entry[self._value][:place]
+                self._cut(entry, place)
             elif entry[self._value] is not None:
                 self._dead += 1
                 self._remove(entry)

@@ -36,6 +36,7 @@ class ExpiringMapHandle(ExpiringSlot, MapHandle):
         kept, put = self._map_of(row), self._put[row[0]]
         if entry not in kept:
             put.pop(entry, None)
+            self.elements += 1
             self._times.add(self._now_ms, (row[0], entry))
         kept[entry] = (value, self._now_ms)
         put[entry] = None
@@ -134,12 +135,12 @@ class ExpiringMapHandle(ExpiringSlot, MapHandle):
                 kept = self._map_of(row)
                 if entry not in kept:
                     self._times.add(time_ms, (key, entry))
-                kept[entry] = (value, time_ms)
+                self._set_in(kept, entry, (value, time_ms))
             elif kept is None:
                 continue
             elif op == REMOVE:
                 self._dead += 1
-                kept.pop(entry, None)
+                self._pop_from(kept, entry)
             else:
                 self._dead += len(kept)
                 self._remove_map(row)

@@ -24,6 +24,7 @@ class ListHandle(Slot):
         self, declaration: ListState[Any], table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
     ) -> None:
         super().__init__(table, index, cursor, layout)
+        self.elements = 0
         self._convert = converter(declaration.type)
         self._is_mutable = is_mutable(declaration.type)
         self._stored: dict[Any, int] = {}
@@ -91,15 +92,22 @@ class ListHandle(Slot):
         if told:
             self._dropped[key] = self._dropped.get(key, 0) + told
             self._stored[key] -= told
+        self._cut(entry, count)
+
+    def _cut(self, entry: Entry, count: int) -> None:
+        """Have no more of the elements at the front."""
         del entry[self._value][:count]
+        self.elements -= count
 
     def _append(self, entry: Entry, values: list[Any]) -> None:
         if entry[self._value] is None:
             entry[self._value] = self._table.new_list(entry, self._index)
         entry[self._value].extend(values)
+        self.elements += len(values)
 
     def _remove(self, entry: Entry) -> None:
         if entry[self._value] is not None:
+            self.elements -= len(entry[self._value])
             entry[self._value].clear()
             entry[self._value] = None
 
@@ -137,10 +145,11 @@ class ListHandle(Slot):
             if op == CLEAR:
                 self._remove(entry)
             elif op == REMOVE:
-                del entry[self._value][:place]
+                self._cut(entry, place)
             else:
                 self._append(entry, [value])
 
     def clear_all(self) -> None:
         super().clear_all()
+        self.elements = 0
         self._stored, self._replaced, self._dropped = {}, {}, {}

@@ -39,6 +39,7 @@ class MapHandle(Slot):
         self, declaration: MapState[Any, Any], table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout
     ) -> None:
         super().__init__(table, index, cursor, layout)
+        self.elements = 0
         self._exact_entry = exact_type(declaration.key_type)
         self._convert_entry = converter(declaration.key_type)
         self._has_floats = pa.types.is_floating(declaration.key_type)
@@ -70,6 +71,7 @@ class MapHandle(Slot):
         put = self._put[row[0]]
         if entry not in kept:
             put.pop(entry, None)
+            self.elements += 1
             if self._reading:
                 self._copy_what_is_left()
         kept[entry] = value
@@ -101,6 +103,7 @@ class MapHandle(Slot):
         if self._reading:
             self._copy_what_is_left()
         del kept[entry]
+        self.elements -= 1
         self._put[row[0]].pop(entry, None)
         self._removed[row[0], entry] = None
 
@@ -120,6 +123,7 @@ class MapHandle(Slot):
 
     def _remove_map(self, row: Entry) -> None:
         if row[self._value] is not None:
+            self.elements -= len(row[self._value])
             row[self._value].clear()
             row[self._value] = None
 
@@ -196,12 +200,23 @@ class MapHandle(Slot):
             if op == CLEAR:
                 self._remove_map(row)
             elif op == PUT:
-                self._map_of(row)[entry] = value
+                self._set_in(self._map_of(row), entry, value)
             elif row[self._value] is not None:
-                row[self._value].pop(entry, None)
+                self._pop_from(row[self._value], entry)
+
+    def _set_in(self, kept: Any, entry: Any, value: Any) -> None:
+        """Have an entry in a map, as another copy has it."""
+        self.elements += entry not in kept
+        kept[entry] = value
+
+    def _pop_from(self, kept: Any, entry: Any) -> None:
+        """Have no such entry in a map, as another copy has none."""
+        self.elements -= entry in kept
+        kept.pop(entry, None)
 
     def clear_all(self) -> None:
         super().clear_all()
+        self.elements = 0
         self._put, self._removed, self._replaced = {}, {}, {}
 
 

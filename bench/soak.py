@@ -1,0 +1,157 @@
+"""A soak: keys come and go under a ttl for a while, and neither memory nor checkpoints may grow.
+
+A job on Spark keeps a value and a map for each key, with a ttl; every second brings keys that were never seen before, and
+asks some of the newest again. After the time that entries take to expire, and as long again, the job is in its steady
+state: from there on the resident memory of the workers, the entries, what a worker without a copy would have to read,
+and the files of the job folder are looked at every few seconds. They are flat if the line that fits a figure best rises
+over the whole steady time by less than `--rise` of its mean. A picture of all of it is written, and the last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from parts.memory import resident_bytes
+from parts.plot import Line, drawn
+
+import headwater as hw
+
+SCHEMA = "user long, page string"
+UNITS = {
+    "worker_mb": ("resident memory of the workers", "MB"),
+    "entries": ("entries of the state", "entries"),
+    "state_mb": ("size of the state, as columns", "MB"),
+    "stored_mb": ("to read when a worker has no copy", "MB"),
+    "folder_mb": ("files of the job folder", "MB"),
+}
+
+
+class Visits(hw.KeyedProcessFunction):
+    """What a user did lately."""
+
+    count = hw.ValueState("long", default=0, ttl=hw.ttl("60 s"))
+    pages = hw.MapState("string", "long", ttl=hw.ttl("60 s"))
+
+    def process(self, visit: Any, ctx: hw.Context) -> Iterator[dict[str, Any]]:
+        self.count.set(self.count.get() + 1)
+        self.pages.put(visit.page, self.count.get())
+        yield {"user": visit.user, "n": self.count.get()}
+
+
+def visit(number: int) -> tuple[int, str]:
+    """Two of three are of users who were never there before, the third is of one who came a little earlier."""
+    user = number if number % 3 else max(0, number - 3_000)
+    return user, f"page {number % 50}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The job at a moment."""
+
+    minute: float
+    worker_mb: float
+    entries: float
+    state_mb: float
+    stored_mb: float
+    folder_mb: float
+    expired: int
+    epoch: int
+
+
+def look(job: hw.Job, job_dir: Path, began: float) -> Look:
+    """How large everything is now."""
+    status = job.status()
+    step = status.steps.get("visits")
+    newest = list(hw.checkpoints(job_dir))[-1:]
+    size = sum(one.stat().st_size for one in list(job_dir.rglob("*")) if one.is_file())
+    return Look(
+        (time.monotonic() - began) / 60,
+        sum(resident_bytes(os.getpid(), "pyspark.daemon")) / 1e6,
+        0 if step is None else sum(step.state.values()),
+        0 if step is None else sum(step.state_bytes.values()) / 1e6,
+        (newest[0].stored_bytes or 0) / 1e6 if newest else 0,
+        size / 1e6,
+        0 if step is None else step.counters.get("state_expired", 0),
+        status.epoch,
+    )
+
+
+def rise(minutes: Sequence[float], values: Sequence[float]) -> float:
+    """By what part of its mean a figure rises from the first to the last moment, by the line that fits it best."""
+    if len(values) < 3 or not statistics.fmean(values):
+        return 0.0
+    return statistics.linear_regression(minutes, values).slope * (minutes[-1] - minutes[0]) / statistics.fmean(values)
+
+
+def run(folder: Path, args: argparse.Namespace) -> tuple[list[Look], hw.StateExplanation]:
+    """Let the job run, and look at it."""
+    job_dir = folder / "job"
+    env = hw.Environment(
+        "soak", job_dir=job_dir, checkpoint_interval="1 s", checkpoints_retained=20, state_backend=args.backend
+    )
+    source = hw.connectors.generator(visit, rate=args.rate)
+    visits = env.source(source, SCHEMA).key_by("user").process(Visits(), "user long, n long", name="visits")
+    visits.sink(hw.connectors.blackhole())
+    job, began, looks = env.start(), time.monotonic(), []
+    waiting = threading.Event()
+    while time.monotonic() - began < 60 * args.minutes:
+        if job.wait(args.every):
+            break
+        try:
+            looks.append(look(job, job_dir, began))
+        except OSError:  # a file went while it was looked at
+            waiting.wait(0.1)
+    told = job.explain_state()
+    job.stop()
+    return looks, told
+
+
+def main() -> None:
+    """Run, draw, judge."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--minutes", type=float, default=30)
+    options.add_argument("--rate", type=float, default=2_000, help="rows a second")
+    options.add_argument("--every", type=float, default=2, help="seconds between two looks")
+    options.add_argument("--rise", type=float, default=0.05, help="what part of its mean a flat figure may rise by")
+    options.add_argument("--backend", choices=("memory", "disk"), default="memory")
+    options.add_argument("--picture", type=Path, default=Path(tempfile.gettempdir()) / "soak.svg")
+    args = options.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench-soak-"))
+    try:
+        looks, told = run(folder, args)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    minutes = [one.minute for one in looks]
+    lines = [Line(name, unit, [asdict(one)[field] for one in looks]) for field, (name, unit) in UNITS.items()]
+    title = f"{args.rate:g} rows a second, two of three of them of new keys, a ttl of 60 s, {args.backend}"
+    args.picture.write_text(drawn(title, minutes, lines), encoding="utf-8")
+    steady = [one for one in looks if one.minute >= 2]  # entries have come and gone by then
+    rises = {
+        one.name: round(rise([each.minute for each in steady], [asdict(each)[one.name] for each in steady]), 4)
+        for one in fields(Look)
+        if one.name in UNITS
+    }
+    is_flat = all(share < args.rise for share in rises.values())
+    print(told)
+    print(f"picture: {args.picture}")
+    for name, share in rises.items():
+        print(f"{UNITS[name][0]}: {share:+.1%} over {steady[-1].minute - steady[0].minute:.1f} min" if steady else name)
+    last = asdict(looks[-1]) if looks else {}
+    print(json.dumps({"bench": "soak", "flat": is_flat, "rises": rises, "last": last}))
+    sys.exit(0 if is_flat and len(steady) > 10 else 1)
+
+
+if __name__ == "__main__":
+    main()

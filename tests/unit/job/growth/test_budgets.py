@@ -1,0 +1,119 @@
+"""Budgets of state on the local engine: warnings, a clean failure, and state that moves to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import headwater as hw
+
+ROWS = [(f"user {n % 400:04}", n) for n in range(800)]
+EXPECTED = sorted((f"user {n % 400:04}", n // 400 + 1) for n in range(800))
+
+
+class Count(hw.KeyedProcessFunction):
+    seen = hw.ValueState("long", default=0)
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        self.seen.set(self.seen.get() + 1)
+        yield ctx.key, self.seen.get()
+
+
+def job(budget: Any, **settings: Any) -> tuple[hw.Environment, Any]:
+    """A count for each of 400 users, of 25 bytes each, in 16 epochs."""
+    env = hw.Environment("budgets", engine="local", max_rows_per_epoch=50, state_budget=budget, **settings)
+    sink = hw.connectors.memory()
+    rows = env.from_rows(ROWS, "user string, n long")
+    rows.key_by("user").process(Count(), "user string, n long", name="counts").sink(sink)
+    return env, sink
+
+
+def test_a_job_within_its_budget_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    env, sink = job({"counts": "1 MB"})
+    env.run()
+    assert not [one for one in caplog.records if one.name == "headwater.state"]
+    assert sorted(map(tuple, sink.rows)) == EXPECTED
+
+
+def test_a_budget_that_is_nearly_used_is_told_with_the_forecast_and_then_that_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    env, sink = job({"counts": hw.budget("7 kB", on_full="warn")})
+    env.run(clock=lambda epoch: epoch * 60_000)
+    nearly, full = [one.getMessage() for one in caplog.records if one.name == "headwater.state"]
+    assert "step 'counts' has used 90 % of its state budget: 6.3 kB of 7.0 kB" in nearly
+    assert "an hour, so" in nearly
+    assert "in a week" in nearly
+    assert "the job goes on" in full
+    assert "to bound it: clear it" in full
+    assert sorted(map(tuple, sink.rows)) == EXPECTED
+
+
+def test_a_job_fails_before_it_commits_the_epoch_that_needs_more_and_is_not_tried_again() -> None:
+    env, sink = job({"counts": "5 kB"}, restart=hw.restart.fixed(3, delay="1 ms"))
+    started = env.start()
+    with pytest.raises(hw.StateBudgetExceeded, match=r"step 'counts' may keep 5.0 kB of state") as raised:
+        started.wait()
+    status, error = started.status(), raised.value
+    assert (error.step, error.budget_bytes, status.restarts) == ("counts", 5_000, ())
+    assert error.used_bytes > 5_000
+    assert f"in epoch {status.published + 1}, which was not committed" in str(error)
+    assert len(sink.rows) == 50 * (status.published + 1)
+    assert started.explain_state()["counts"].size_bytes <= 5_000
+
+
+def test_state_that_has_used_its_budget_moves_to_disk_and_the_job_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    env, sink = job({"counts": hw.budget("5 kB", on_full="spill")})
+    assert env.explain_state()["counts"].place == "memory"
+    done = env.run()
+    assert done.explain_state()["counts"].place == "disk"
+    assert sorted(map(tuple, sink.rows)) == EXPECTED
+    assert (done.status().state, done.status().restarts) == ("finished", ())
+    assert sum("moves to the workers' disks" in one.getMessage() for one in caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ({"count": "1 GB"}, r"'count' is none; the nearest are counts; those that do are 'counts'"),
+        ({"rows": "1 GB"}, "'rows' is none"),
+    ],
+)
+def test_a_budget_for_no_step_is_refused(budget: Any, said: str) -> None:
+    env, _ = job(budget)
+    with pytest.raises(hw.GraphError, match=said):
+        env.start()
+
+
+def test_state_that_is_always_in_memory_cannot_spill() -> None:
+    class Forward(hw.ProcessFunction):
+        kept = hw.OperatorListState("long")
+
+        def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+            yield event
+
+    env = hw.Environment("budgets", engine="local", state_budget={"forward": hw.budget("1 GB", on_full="spill")})
+    env.from_rows([(1,)], "n long").process(Forward(), "n long").sink(hw.connectors.memory())
+    with pytest.raises(hw.GraphError, match="step 'forward' cannot spill: stateful_process keeps its working state"):
+        env.explain_state()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: hw.budget("2 GB", on_full="stop"), "on_full= one of 'warn', 'fail', 'spill'"),  # type: ignore[arg-type]
+        (lambda: hw.budget("0 B"), "needs more than nothing"),
+        (lambda: hw.budget("many"), "a state budget"),
+        (lambda: hw.Environment("budgets", state_budget="2 GB"), "by the uids of steps"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_budget_is_refused(make: Any, said: str) -> None:
+    with pytest.raises(hw.HeadwaterError, match=said):
+        make()
+
+
+def test_a_part_of_a_job_is_looked_at_without_the_budgets_of_the_rest() -> None:
+    env, _ = job({"counts": "1 MB"})
+    assert env.from_rows([(1,)], "n long", name="other").collect() == [(1,)]
