@@ -49,6 +49,7 @@ def _placeholder(annotation: str) -> object:
         "list[str]": ["…"],
         "Sequence[str]": ["…"],
         "bool": False,
+        "float": 7.0,
         "bytes": b"?",
     }
     return kinds.get(annotation, "…")

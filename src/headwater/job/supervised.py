@@ -15,8 +15,8 @@ from headwater.durable import append_line
 from headwater.epoch.protocol import Claim, Computed, EpochProtocol
 from headwater.errors import HeadwaterError, JobError
 from headwater.job.analysis_text import analysis_text
-from headwater.job.durations import DurationsFile
 from headwater.job.checkpoints.history import read_history
+from headwater.job.durations import DurationsFile
 from headwater.job.engine import Settings
 from headwater.job.growth.course import StateCourse
 from headwater.job.growth.explanation import StateExplanation, growth_by_step, measured_state

@@ -63,7 +63,7 @@ class Samples(ABC):
         <...>
         >>> told = env.explain_state(sample=960, rows_per_second=1)["agg"]
         >>> [(size.name, size.entries, round(size.growth.entries_per_hour)) for size in told.sizes]
-        [('accumulators', 960, 3600)]
+        [('kept', 960, 3600)]
         >>> told.grows, told.ways_out[0]
         ('for ever', 'group by a window, whose state goes with it')
         """

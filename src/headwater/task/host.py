@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from headwater.clock.quiet import Quiet
 from headwater.clock.sides import SidedValve
 from headwater.clock.watermark import Valve
