@@ -37,3 +37,6 @@ BooleanType = Literal["boolean"]
 TimestampType = Literal["timestamp", "timestamp_ltz", "timestamp_ntz"]
 """DDL types by what their values are in Python: state of these types is typed."""
 Explained = Literal["plan", "state", "changelog"]
+
+Variation = Literal["again", "slices", "arrival", "crashes", "savepoints"]
+"""What `hw.testing.verify` varies."""

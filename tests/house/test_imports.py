@@ -78,8 +78,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "demo": frozenset({ROOT}),  # it does what a user can do
     # So does the command line; and it names files, options and facts as their owners do.
     "cli": LEAVES
-    | {ROOT, "control", "demo", "eventlog", "job", "push", "savepoints.files", "spark.java", "streams.overrides"}
-    | {"serving.refused", "streams.table", "web"},
+    | {ROOT, "control", "demo", "eventlog", "job", "push", "savepoints.files", "spark.java", "streams.built"}
+    | {"serving.refused", "streams.overrides", "streams.table", "web"},
     ROOT: LEAVES
     | {
         "connectors",

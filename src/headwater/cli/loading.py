@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -14,6 +13,7 @@ from typing import Any
 import headwater as hw
 from headwater.errors import JobError
 from headwater.job.program import MODULE
+from headwater.streams.built import built
 from headwater.streams.overrides import Overrides, loading
 from headwater.uncaught import of_user
 
@@ -23,11 +23,11 @@ def load(file: Path, overrides: Overrides | None = None) -> hw.Environment:
     if not file.is_file():
         raise JobError.no_program(str(file), "there is no such file")
     sys.path.insert(0, str(file.parent.absolute()))  # as Python does for a script
-    with loading(file, overrides or Overrides()):
+    with loading(str(file), overrides or Overrides()):
         try:
             names = _run(file)
             build = names.get("build")
-            made = _built(file, build) if callable(build) else None
+            made, _ = built(build, re.sub(r"[^\w.-]", "-", file.stem)) if callable(build) else (None, None)
         except Exception as error:
             raise JobError.not_loaded(str(file), _trace(error)) from None
         if made is not None and not isinstance(made, hw.Environment):
@@ -43,14 +43,6 @@ def _run(file: Path) -> dict[str, Any]:
     sys.modules[MODULE] = module
     loader.exec_module(module)
     return vars(module)
-
-
-def _built(file: Path, build: Any) -> Any:
-    if not inspect.signature(build).parameters:
-        return build()
-    env = hw.Environment(re.sub(r"[^\w.-]", "-", file.stem))
-    build(env)
-    return env
 
 
 def _only(file: Path, names: dict[str, Any]) -> hw.Environment:

@@ -56,6 +56,11 @@ class MemorySink(Sink):
     def __getstate__(self) -> dict[str, Any]:
         return {"rows": [], "_schema": None}  # tasks stage files; only the driver's sink holds rows
 
+    @property
+    def schema(self) -> Schema | None:
+        """What the rows look like; None before the first run."""
+        return self._schema
+
     def describe(self) -> str:
         return "memory"
 

@@ -20,9 +20,9 @@ class JobError(HeadwaterError):
         )
 
     @classmethod
-    def started_while_loaded(cls, file: str) -> JobError:
+    def started_while_loaded(cls, program: str) -> JobError:
         return cls(
-            f"{file} must not run its job while it is loaded, as the command line does that; it calls run, start, collect or "
+            f"{program} must not run its job while it is loaded, as who loads it does that; it calls run, start, collect or "
             f"show; put the call under  if __name__ == '__main__':"
         )
 

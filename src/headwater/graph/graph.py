@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from headwater.connectors.contract import Sink, Source
 from headwater.data.schema import Schema
@@ -91,25 +91,29 @@ class Graph:
 
     def with_own_sources(self) -> Graph:
         """The same for one job: a source may hold what it remembers for the job that reads it."""
+        return self.with_nodes(
+            lambda node: (
+                dataclasses.replace(node, source=copy.copy(node.source)) if isinstance(node, SourceNode) else node
+            )
+        )
+
+    def with_nodes(self, changed: Callable[[Node], Node]) -> Graph:
+        """The same graph with other nodes in the places of these, which read from and give to the same ones."""
         other = Graph(self.name)
-        other._nodes = [
-            dataclasses.replace(node, source=copy.copy(node.source)) if isinstance(node, SourceNode) else node
-            for node in self._nodes
-        ]
+        other._nodes = [changed(node) for node in self._nodes]
         return other
 
     def between_ends(self, sources: Mapping[str, Source], sink: Sink) -> Graph:
         """The same steps, some of them reading other sources, by uid, and all that goes out going into one sink."""
-        other = Graph(self.name)
-        other._nodes = list(self._nodes)
-        for node in self._nodes:
-            if isinstance(node, SourceNode) and self.uid(node) in sources:
-                other._nodes[node.id] = dataclasses.replace(node, source=sources[self.uid(node)])
-            elif isinstance(node, SinkNode):
-                other._nodes[node.id] = dataclasses.replace(node, sink=sink)
-        return other
 
-    def _above(self, node_ids: Iterable[int]) -> set[int]:
+        def changed(node: Node) -> Node:
+            if isinstance(node, SourceNode) and self.uid(node) in sources:
+                return dataclasses.replace(node, source=sources[self.uid(node)])
+            return dataclasses.replace(node, sink=sink) if isinstance(node, SinkNode) else node
+
+        return self.with_nodes(changed)
+
+    def above(self, node_ids: Iterable[int]) -> set[int]:
         """These nodes and all they read from."""
         wanted = set(node_ids)
         for node in reversed(self._nodes):
@@ -131,12 +135,12 @@ class Graph:
         for node in self._nodes:
             if any(edge.source in below for edge in node.inputs):
                 below.add(node.id)
-        wanted = below & self._above([last.id]) if last.id in below else set()
+        wanted = below & self.above([last.id]) if last.id in below else set()
         return [node for node in self._nodes if node.id in wanted]
 
     def upstream_of(self, node_id: int) -> Graph:
         """A graph with this node and what it reads from, under the same ids' order."""
-        wanted = self._above([node_id])
+        wanted = self.above([node_id])
         part = Graph(self.name)
         new_ids: dict[int, int] = {}
         for node in self._nodes:

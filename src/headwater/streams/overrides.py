@@ -1,4 +1,4 @@
-"""Settings that a command line gives for the environments which a program makes while it is loaded."""
+"""Settings that who loads a program gives for the environments which it makes meanwhile: a command line, or a test."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Overrides:
 
 
 _NONE = Overrides()
-_LOADED: ContextVar[tuple[Path, Overrides] | None] = ContextVar("headwater_loaded", default=None)
+_LOADED: ContextVar[tuple[str, Overrides] | None] = ContextVar("headwater_loaded", default=None)
 
 
 @contextmanager
-def loading(file: Path, overrides: Overrides) -> Iterator[None]:
+def loading(program: str, overrides: Overrides) -> Iterator[None]:
     """While a program is loaded: its environments get these settings, and none may start a job."""
-    token = _LOADED.set((file, overrides))
+    token = _LOADED.set((program, overrides))
     try:
         yield
     finally:
@@ -45,4 +45,4 @@ def overrides() -> Overrides:
 def check_may_start() -> None:
     """Refuse to start a job in the middle of loading it."""
     if (loaded := _LOADED.get()) is not None:
-        raise JobError.started_while_loaded(str(loaded[0]))
+        raise JobError.started_while_loaded(loaded[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -10,27 +11,39 @@ from headwater.connectors.contract import FOR_EVER_MS, Positions, Source
 from headwater.data.schema import Schema
 
 
+@dataclass(frozen=True)
+class Script:
+    """The rows of a split, and how many of them have come when each epoch is over."""
+
+    table: pa.Table
+    bounds: Sequence[int]
+
+    def after(self, start: int) -> int:
+        """Where the epoch that begins here ends."""
+        return next((bound for bound in self.bounds if bound > start), self.bounds[-1])
+
+
 class ScriptSource(Source):
-    """The epochs of a transcript as a bounded source: each call of `latest` is one epoch further."""
+    """Splits whose epochs are written down, as a bounded source: each call of `latest` is one epoch further."""
 
     bounded = True
 
-    def __init__(self, table: pa.Table, bounds: list[int]) -> None:
-        self._table, self._bounds = table, bounds
+    def __init__(self, *scripts: Script) -> None:
+        self._scripts = {str(number): script for number, script in enumerate(scripts)}
 
     def describe(self) -> str:
-        return f"script of {len(self._bounds)} epochs"
+        return f"script of {max(len(script.bounds) for script in self._scripts.values())} epochs"
 
     def check(self, schema: Schema) -> None:
         """The rows were made for the schema."""
 
     def earliest(self) -> Positions:
-        return {"0": 0}
+        return dict.fromkeys(self._scripts, 0)
 
     def latest(self, start: Positions, elapsed_ms: int) -> Positions:
         if elapsed_ms >= FOR_EVER_MS:  # asked where the input ends
-            return {"0": self._bounds[-1]}
-        return {"0": next((bound for bound in self._bounds if bound > start["0"]), self._bounds[-1])}
+            return {split: script.bounds[-1] for split, script in self._scripts.items()}
+        return {split: script.after(start[split]) for split, script in self._scripts.items()}
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        yield from self._table.slice(start, end - start).to_batches()
+        yield from self._scripts[split].table.slice(start, end - start).to_batches()

@@ -36,7 +36,7 @@ from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
 from headwater.task.host import LevelHost, Outcome
 from headwater.testing.harness import Harness, _timed_rows
-from headwater.testing.script_source import ScriptSource
+from headwater.testing.script_source import Script, ScriptSource
 from headwater.watermarks import Watermarks
 from headwater.words import EngineName, StateBackendName
 
@@ -273,7 +273,7 @@ def _script(env: Environment, name: str, schema: Schema, epochs: Sequence[Epoch]
         rows.append((*[None] * len(plain), MIN_TIMESTAMP, mark, False))
         bounds.append(len(rows))
     whole = pa.schema([*plain, *extra])
-    source = ScriptSource(encode_rows(rows, whole, "transcript"), bounds)
+    source = ScriptSource(Script(encode_rows(rows, whole, "transcript"), bounds))
     marked = env.source(source, Schema(whole), Watermarks.monotonous(_MARK), name=f"script-{name}")
     timed = marked.map_batches(_rows_only, Schema(pa.schema([*plain, extra[0]])), timestamp=_AT)
     return timed.map_batches(partial(_columns, names=plain.names), Schema(plain))

@@ -200,9 +200,10 @@ def test_a_new_project_has_a_job_and_a_test_that_passes(tmp_path: Path, refused:
     assert "exactly-once" in said("explain", folder / "job.py", "--guarantees")
     scope: dict[str, Any] = {}
     exec((folder / "job.py").read_text(), scope)
-    test = (folder / "test_job.py").read_text().replace("from job import ORDER, totals", "")
+    test = (folder / "test_job.py").read_text().replace("from job import ORDER, build, totals", "")
     exec(test, scope)
     scope["test_each_minute_is_summed_up"]()
+    scope["test_result_depends_on_the_input_alone"]()
     assert "holds something" in refused("new", folder)
 
 
