@@ -1,6 +1,6 @@
 """The public names, and where they are at home; `__init__.py` imports each when it is first used."""
 
-from headwater import connectors, control, restart, testing
+from headwater import connectors, control, metrics, restart, testing
 from headwater.aggregates import (
     Aggregate,
     approx_count_distinct,
@@ -203,6 +203,7 @@ __all__ = [
     "last_value",
     "max",
     "max_by",
+    "metrics",
     "min",
     "min_by",
     "per_window",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overlo
 
 from headwater.data.errors import NotInContext
 from headwater.data.schema import Schema, SchemaLike
+from headwater.measures import Metrics
 from headwater.words import TimeDomain
 
 Emitted = Iterable[Any] | None
@@ -66,7 +67,7 @@ class Timers(Protocol):
 class Context:
     """What a process function knows about the element or timer at hand; valid during the call only."""
 
-    __slots__ = ("_side", "now", "timers", "timestamp", "watermark")
+    __slots__ = ("_side", "metrics", "now", "timers", "timestamp", "watermark")
 
     key: Any
     """The current key: a value, or a named tuple when the stream is keyed by several columns."""
@@ -77,12 +78,14 @@ class Context:
     now: int
     """Processing time in ms: the epoch's, the same on replay."""
     timers: Timers
+    metrics: Metrics
+    """What the function measures, by name: `ctx.metrics.counter("refused").inc()`."""
 
     if not TYPE_CHECKING:  # which would take it that a context has everything
 
         def __getattr__(self, name: str) -> Any:
             """Stands where a context is asked for what it has not."""
-            if name in ("key", "now", "timers", "watermark"):
+            if name in ("key", "metrics", "now", "timers", "watermark"):
                 raise NotInContext.of(name)
             raise AttributeError(name)
 

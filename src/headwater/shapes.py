@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 """Whole numbers are counters, positions and times, which have 64 bits everywhere else."""
@@ -29,7 +29,7 @@ def _misfits(value: Any, hint: Any, name: str) -> Iterator[str]:
     if of in (types.UnionType, Union):
         if not any(fits(value, one) for one in arguments):
             yield _problem(value, name)
-    elif not _is_one(value, of or hint):
+    elif not (value in arguments if of is Literal else _is_one(value, of or hint)):
         yield _problem(value, name)
     elif isinstance(value, Mapping) and of is not None:
         for key, inner in value.items():

@@ -9,6 +9,7 @@ from typing import Literal
 
 EngineName = Literal["spark", "local"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 Checkpointing = Literal["exactly_once", "at_least_once"]
 StateBackendName = Literal["memory", "disk"]
 TimeDomain = Literal["event", "processing"]
@@ -37,6 +38,9 @@ BooleanType = Literal["boolean"]
 TimestampType = Literal["timestamp", "timestamp_ltz", "timestamp_ntz"]
 """DDL types by what their values are in Python: state of these types is typed."""
 Explained = Literal["plan", "state", "changelog"]
+
+MeasureKind = Literal["counter", "gauge", "meter", "histogram"]
+OverSubtasks = Literal["sum", "min", "max"]
 
 Variation = Literal["again", "slices", "arrival", "crashes", "savepoints"]
 """What `hw.testing.verify` varies."""

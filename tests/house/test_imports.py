@@ -26,6 +26,7 @@ LEAVES = frozenset(
         "expiry",
         "functions",
         "lookups",
+        "measures",
         "moments",
         "restart",
     }
@@ -64,10 +65,12 @@ ALLOWED: dict[str, frozenset[str]] = {
     "streams": LEAVES
     | {"connectors", "graph", "plan", "sql", "state.keys"}
     | {"epoch.clock", "epoch.steps", "job.checkpoints", "job.engine", "job.growth"}
-    | {"job.progress", "job.signals"}
+    | {"job.log_lines", "job.progress", "job.signals", "job.state_view", "job.watching", "spark.looking"}
     | {"local.engine", "savepoints", "spark.engine"},
     # Savepoints as users read, write and check them: what the rest of the room does for jobs, for programs.
     "savepoints.tables": TASK | {"epoch.offset", "job", "savepoints", "streams.environment", "task"},
+    # Metrics are a look at the status of a job, and at the time its epochs take.
+    "metrics": LEAVES | {"epoch.steps", "job.status", "job.watching"},
     "control": LEAVES | {"epoch", "graph.nodes", "job", "savepoints"},
     "serving": LEAVES,
     "push": LEAVES | {"connectors.formats", "eventlog", "serving"},
@@ -92,7 +95,16 @@ ALLOWED: dict[str, frozenset[str]] = {
         "job.growth",
         "job.state_view",
     }
-    | {"job.state_view", "job.status", "savepoints.errors", "savepoints.tables", "sql.errors", "streams", "testing"},
+    | {
+        "job.state_view",
+        "job.status",
+        "metrics",
+        "savepoints.errors",
+        "savepoints.tables",
+        "sql.errors",
+        "streams",
+        "testing",
+    },
 }
 
 THIRD_PARTY: dict[str, frozenset[str]] = {
@@ -100,6 +112,8 @@ THIRD_PARTY: dict[str, frozenset[str]] = {
     "py4j": frozenset(),
     "confluent_kafka": frozenset({"connectors"}),
     "fastavro": frozenset({"connectors"}),
+    "opentelemetry": frozenset({"metrics"}),
+    "prometheus_client": frozenset({"metrics"}),
     "psycopg": frozenset({"connectors"}),
     "pandas": frozenset(),  # pyspark needs it, we do not
     "duckdb": frozenset({"data"}),

@@ -107,6 +107,7 @@ PUBLIC = [
     "last_value",
     "max",
     "max_by",
+    "metrics",
     "min",
     "min_by",
     "per_window",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -31,6 +31,7 @@ class Outer:
         ([1], list[int]),
         ((1, "a"), tuple[int, str]),
         ({}, dict[str, int]),
+        ("a", Literal["a", "b"]),
     ],
 )
 def test_what_is_declared_fits(value: Any, hint: Any) -> None:
@@ -50,6 +51,7 @@ def test_what_is_declared_fits(value: Any, hint: Any) -> None:
         ((1,), tuple[int, str]),
         ({"a": "b"}, dict[str, int]),
         ({1: 1}, dict[str, int]),
+        ("c", Literal["a", "b"]),
     ],
 )
 def test_what_is_not_declared_does_not(value: Any, hint: Any) -> None:

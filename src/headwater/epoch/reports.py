@@ -63,7 +63,7 @@ class TaskReport(Versioned):
     @classmethod
     def _of(cls, content: dict[str, Any], where: str) -> Self:
         staged = tuple(Staged(**file) for file in content["staged"])
-        steps = {uid: StepCounters(**one) for uid, one in content["steps"].items()}
+        steps = {uid: StepCounters.of(one) for uid, one in content["steps"].items()}
         return super()._of({**content, "staged": staged, "steps": steps}, where)
 
 

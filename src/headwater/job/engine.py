@@ -12,6 +12,7 @@ from headwater.epoch.clock import Clock, wall_clock
 from headwater.epoch.steps import OnStep, ignore_steps
 from headwater.job.state_view import StateView
 from headwater.job.status import JobStatus
+from headwater.job.watching import JobWatcher
 from headwater.plan.plan import JobPlan
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.savepoints.origin import Origin
@@ -38,6 +39,7 @@ class Settings:
     unaligned_ms: int | None = None
     """How long a step may work on rows in an unaligned epoch; None for a job whose epochs are aligned."""
     on_step: OnStep = ignore_steps
+    watchers: tuple[JobWatcher, ...] = ()
     on_savepoint_step: OnSavepointStep = ignore_savepoint_steps
     clock: Clock = wall_clock
     restart: RestartStrategy = field(default_factory=none)

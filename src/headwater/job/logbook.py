@@ -77,7 +77,7 @@ class Logbook:
         self._courses = {}
         folder = "a temporary folder" if self._settings.job_dir is None else self._settings.job_dir
         since = "from the beginning" if after is None else f"after epoch {after}"
-        _LOG.info("job %r starts on %s in %s, %s", self._job, engine, folder, since)
+        _LOG.info("job %r starts on %s in %s, %s", self._job, engine, folder, since, extra=self._about(after))
 
     def starts_again(self, reason: RestartReason) -> None:
         first, *_ = reason.message.splitlines() or [""]
@@ -88,6 +88,7 @@ class Logbook:
             reason.attempt,
             reason.error,
             first,
+            extra=self._about(step=reason.step),
         )
 
     def saved(self, savepoint: Savepoint, took_s: float) -> None:
@@ -100,12 +101,24 @@ class Logbook:
             savepoint.path,
             f"{size_bytes:,}",
             _seconds(took_s),
+            extra=self._about(epoch),
         )
 
     def ended(self, status: JobStatus) -> None:
         rows = sum(status.steps[uid].rows_in for uid in self._sources if uid in status.steps)
         state = f"has {status.state}" if status.state != "stopped" else "was stopped"
-        _LOG.info("job %r %s: %d epochs and %s rows in this run", self._job, state, self._epochs, f"{rows:,}")
+        _LOG.info(
+            "job %r %s: %d epochs and %s rows in this run",
+            self._job,
+            state,
+            self._epochs,
+            f"{rows:,}",
+            extra=self._about(status.epoch if status.epoch >= 0 else None),
+        )
+
+    def _about(self, epoch: int | None = None, step: str | None = None) -> dict[str, str | int | None]:
+        """What a record is about, for those who look for it."""
+        return {"job": self._job, "epoch": epoch, "step": step}
 
     def _see(self, step: EpochStep, epoch: int) -> None:
         now_s = self._now_s()
@@ -116,6 +129,8 @@ class Logbook:
         course.last_s = now_s
         if step is EpochStep.PUBLISHED:
             self._epochs += 1
+            took = _seconds(course.last_s - course.began_s)
+            _LOG.debug("job %r: epoch %d took %s", self._job, epoch, took, extra=self._about(epoch))
             self._warn_if_slow(epoch, course)
         if step is EpochStep.CLEANED:
             del self._courses[epoch]
@@ -136,6 +151,7 @@ class Logbook:
                 _seconds(course.phases[phase]),
                 _WORDS[phase],
                 _seconds(interval_s),
+                extra=self._about(epoch),
             )
 
 

@@ -17,7 +17,8 @@ _ENOUGH_ROWS = 100
 class Notices:
     """Hears the reports of every epoch of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, job: str) -> None:
+        self._job = job
         self._ahead: set[str] = set()
         """The sources of which it was told that their event time is far ahead."""
         self._absent: dict[str, set[str]] = {}
@@ -42,7 +43,7 @@ class Notices:
     def _hear(self, uid: str, said: StepCounters) -> None:
         if said.furthest_ms is not None and uid not in self._ahead:
             self._ahead.add(uid)
-            LOG.warning("%s", far_ahead(uid, said.furthest_ms))
+            LOG.warning("%s", far_ahead(uid, said.furthest_ms), extra=self._about(uid))
         if said.rows_out and uid not in self._judged:
             self._rows[uid] = self._rows.get(uid, 0) + said.rows_out
             self._absent.setdefault(uid, set(said.absent)).intersection_update(said.absent)
@@ -56,8 +57,12 @@ class Notices:
                 uid,
                 rows,
                 names,
+                extra=self._about(uid),
             )
         self._judged.add(uid)
+
+    def _about(self, step: str) -> dict[str, str]:
+        return {"job": self._job, "step": step}
 
 
 def far_ahead(uid: str, timestamp_ms: int) -> str:

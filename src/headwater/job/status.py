@@ -11,6 +11,7 @@ from headwater.epoch.offset import BySplit
 from headwater.epoch.reports import TaskReport, positions_of
 from headwater.job.splits import Splits, SplitStatus, splits_after
 from headwater.job.status_text import status_text, step_text
+from headwater.measures import Measured, Measures, beside, then
 from headwater.task.counters import StepCounters
 from headwater.versioned import Versioned
 
@@ -60,11 +61,15 @@ class StepStatus(Mapping[str, Any]):
     growth: Mapping[str, int] = field(default_factory=dict)
     """How its state grows, where enough was seen of that: `bytes_per_hour`, `day_bytes` and `week_bytes`, the forecasts."""
 
+    metrics: Measures = field(default_factory=dict)
+    """What its function measures, by name: `.value`, and of a histogram `.total` and `.buckets` too; of this run."""
+
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> StepStatus:
         """The reverse of `dict(step)`: what is no attribute is a counter."""
-        counters = {name: count for name, count in facts.items() if name not in _FACTS}
+        counters = {name: count for name, count in facts.items() if name not in (*_FACTS, "metrics")}
         own = {name: value for name, value in facts.items() if name in _FACTS}
+        own["metrics"] = {name: Measured(**one) for name, one in facts.get("metrics", {}).items()}
         return cls(**own, counters={**_ALWAYS_COUNTED, **counters})
 
     def __repr__(self) -> str:
@@ -81,7 +86,8 @@ class StepStatus(Mapping[str, Any]):
 
     def _entries(self) -> dict[str, Any]:
         facts = {name: value for name in _FACTS if (value := getattr(self, name)) is not None}
-        return {**self.counters, **facts}
+        metrics = {name: asdict(one) for name, one in self.metrics.items()}
+        return {**self.counters, **facts, **({"metrics": metrics} if metrics else {})}
 
     def after(self, parts: Iterable[StepCounters]) -> StepStatus:
         """The step after an epoch, of which its subtasks tell."""
@@ -96,19 +102,20 @@ class StepStatus(Mapping[str, Any]):
             _summed([self.counters, *(part.counters for part in parts)]),
             self.changelog_bytes,
             _summed([self.outputs, *(part.outputs for part in parts)]),
-            {
+            work={
                 "busy_us": self.work.get("busy_us", 0) + sum(part.busy_us for part in parts),
                 "state_bytes": sum(sum(part.state_bytes.values()) for part in parts),
                 "subtasks": len(parts),
                 "busiest_rows": self.work.get("busiest_rows", 0) + max(part.rows_in for part in parts),
                 "largest_state": max(sum(part.state.values()) for part in parts),
             },
-            _summed(part.state_bytes for part in parts),
-            self.growth,
+            state_bytes=_summed(part.state_bytes for part in parts),
+            growth=self.growth,
+            metrics=then(self.metrics, beside(part.metrics for part in parts)),
         )
 
 
-_FACTS = tuple(one.name for one in fields(StepStatus) if one.name != "counters")
+_FACTS = tuple(one.name for one in fields(StepStatus) if one.name not in ("counters", "metrics"))
 
 
 @dataclass(frozen=True)

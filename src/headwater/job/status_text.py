@@ -46,7 +46,7 @@ def _cells(uid: str, step: StepStatus) -> tuple[str, ...]:
 
 def _more(step: StepStatus, before: str = "") -> str:
     """What else there is to tell: what waits, what went to side outputs, counters and state that are not zero."""
-    facts: list[tuple[str, Mapping[str, int]]] = [
+    facts: list[tuple[str, Mapping[str, int | float]]] = [
         ("", {"in_flight": step.in_flight}),
         ("to ", step.outputs),
         ("", step.counters),
@@ -61,6 +61,7 @@ def aligned(cells: Sequence[tuple[str, ...]], numbers: Container[int]) -> list[s
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(_padded(row, widths, numbers)).rstrip() for row in cells]
 
+        ("", {name: one.value for name, one in step.metrics.items()}),
 
 def _padded(row: tuple[str, ...], widths: list[int], numbers: Container[int]) -> list[str]:
     return [

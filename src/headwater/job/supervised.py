@@ -34,6 +34,7 @@ from headwater.job.status import JobStatus, RestartReason
 from headwater.job.status_text import summary
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
+from headwater.job.watching import JobWatcher, watching
 from headwater.savepoints.files import Savepoint, free_folder
 from headwater.savepoints.origin import Origin
 from headwater.words import EngineName
@@ -59,8 +60,11 @@ class SupervisedJob(ABC):
         self.name = plan.graph.name
         self._plan, self._settings = plan, settings
         self._logbook = Logbook(plan, settings, None if layout is None else DurationsFile(layout.durations))
-        self._protocol = EpochProtocol(plan, self, self._logbook.watching(settings.on_step))
-        self._notices = Notices()
+        self._protocol = EpochProtocol(
+            plan, self, self._logbook.watching(watching(settings.watchers, settings.on_step))
+        )
+        self._begun: list[JobWatcher] = []
+        self._notices = Notices(self.name)
         self._event_time = None if settings.bounded else EventTimeWatch(plan)
         self._course = StateCourse()
         self._budgets = BudgetWatch(plan, lambda uid: growth_text(self.explain_state()[uid]))
@@ -69,6 +73,8 @@ class SupervisedJob(ABC):
         self._status = JobStatus("running")
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._before: tuple[int, JobStatus] | None = None
+        """The newest epoch that was computed, and the status before it."""
         self._draining = threading.Event()
         self._last_folder: Path | None = None
         self._last_savepoint: Savepoint | Exception | None = None
@@ -111,6 +117,9 @@ class SupervisedJob(ABC):
 
     def wait(self, timeout: float | None = None) -> bool:
         has_ended = self._ended.wait(timeout)
+        for watcher in self._settings.watchers:
+            watcher.begin(self)
+            self._begun.append(watcher)
         if self._error is not None:
             raise _without_ours(self._error)
         return has_ended
@@ -206,11 +215,14 @@ class SupervisedJob(ABC):
     def computed(self, epoch: int, what: Computed) -> None:
         self._notices.hear(what.reports)
         with self._lock:
-            after = self._status.after(epoch, what.reports, what.now_ms)
+            if self._before is None or self._before[0] != epoch:
+                self._before = epoch, self._status
+            steps, splits = self._before[1].steps, self._before[1].splits  # an epoch that is computed again counts once
+            after = replace(self._status, steps=steps, splits=splits).after(epoch, what.reports, what.now_ms)
             if self._course.hear(after):
                 growth = growth_by_step(self._plan, self._course, after)
-                steps = {uid: replace(step, growth=growth.get(uid, step.growth)) for uid, step in after.steps.items()}
-                after = replace(after, steps=steps)
+                grown = {uid: replace(step, growth=growth.get(uid, step.growth)) for uid, step in after.steps.items()}
+                after = replace(after, steps=grown)
             self._status = replace(after, positions=what.positions)
         if self._event_time is not None:
             self._event_time.see(after.splits, what.now_ms)
@@ -255,11 +267,18 @@ class SupervisedJob(ABC):
             self._run_to_its_end()
         finally:
             self._ended.set()
+        self._end_watches()
+
+    def _end_watches(self) -> None:
+        for watcher in self._begun:
+            with contextlib.suppress(Exception):  # how the job ended is what counts
+                watcher.end()
 
     def _run_to_its_end(self) -> None:
         state, error, told = "failed", None, None
         try:
             state = self._life()
+            self._end_watches()
         except Exception as raised:  # handed to whoever waits
             state, error, told = "failed", raised, "\n".join([str(raised), *getattr(raised, "__notes__", ())])
         finally:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwater.data.batch import Batch
+from headwater.measures import Measured
 from headwater.state.table import StateTable
 
 Emit = Callable[[str | None, Batch], None]
@@ -56,6 +57,14 @@ class HoldsOpen(Protocol):
 
     def close(self) -> None:
         """Let go of it: the place the step runs in is given up."""
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """A stateless step whose function may measure something."""
+
+    def measured(self) -> dict[str, Measured]:
+        """What was measured since the last call, by name."""
 
 
 class Combiner(Protocol):
@@ -110,6 +119,10 @@ class StatefulOperator(Protocol):
 
     def counters(self) -> dict[str, int]:
         """What was counted since the last call, by name; nothing that a replay depends on."""
+        return {}
+
+    def measured(self) -> dict[str, Measured]:
+        """What its function has measured since the last call, by name."""
         return {}
 
     def meta(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from headwater.job.engine import Engine, Job, Settings
 from headwater.job.progress.follow import shown
 from headwater.job.signals import Foreground
 from headwater.local.engine import LocalEngine
+from headwater.job.watching import JobWatcher
 from headwater.plan.explain import explain
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
@@ -39,18 +40,26 @@ from headwater.streams.event_time import warn_of_event_time
 from headwater.streams.given_rows import rows_of
 from headwater.streams.growth import warn_of_growth
 from headwater.streams.guarantees import after_failure, warn_of_guarantees
-from headwater.streams.logs import check_log_level, show_log
+from headwater.streams.logs import check_log, show_log
 from headwater.streams.overrides import check_may_start, overrides
 from headwater.streams.previews import Previews
 from headwater.streams.runs import check_available_now, check_gives_results
 from headwater.streams.sampling import Samples
-from headwater.streams.settings import check_engine, check_explained, check_modes, check_name, check_sizes, unaligned_ms
+from headwater.streams.settings import (
+    check_engine,
+    check_explained,
+    check_modes,
+    check_name,
+    check_sizes,
+    check_watchers,
+    unaligned_ms,
+)
 from headwater.streams.sql_door import SqlDoor
 from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_spills, check_state
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
-from headwater.words import Checkpointing, EngineName, Explained, LogLevel, StateBackendName
+from headwater.words import Checkpointing, EngineName, Explained, LogFormat, LogLevel, StateBackendName
 
 
 class Environment(SqlDoor, Previews, Samples):
@@ -79,6 +88,8 @@ class Environment(SqlDoor, Previews, Samples):
         log_level: LogLevel | None = None,
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
+        log_format: LogFormat = "text",
+        metrics: JobWatcher | Sequence[JobWatcher] = (),
 
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
         each source gives to one epoch, except files, which have `max_files_per_epoch`. So many of the newest checkpoints
@@ -96,12 +107,16 @@ class Environment(SqlDoor, Previews, Samples):
 
         What the library logs, as `headwater.*`, is shown on standard error from `log_level` on: "warning" unless said
         otherwise. An application that sets up `logging` itself decides what is shown; the level is then that of the
-        logger `headwater`, if it is given.
+        logger `headwater`, if it is given. With `log_format="json"` each line is an object, with the job, epoch and step that
+        it is about.
+
+        `metrics` are the ways out for what the running job measures: `hw.metrics.prometheus()`, `hw.metrics.opentelemetry()`.
         """
         over = overrides()
         parallelism, engine = over.parallelism or parallelism, over.engine or engine
         job_dir = over.job_dir or job_dir
-        check_log_level(log_level)
+        check_log(log_level, log_format)
+        self._watchers = (*check_watchers(metrics), *over.watchers)
         check_name(name)
         check_engine(engine)
         check_sizes(parallelism, key_groups, max_rows_per_epoch, checkpoints_retained)
@@ -118,7 +133,8 @@ class Environment(SqlDoor, Previews, Samples):
         self._engine_name, self._spark = engine, spark
         self._spark_config = {**(spark_config or {}), **over.spark_config}
         self._max_rows, self._retained = max_rows_per_epoch, checkpoints_retained
-        self._state_backend, self._log_level = state_backend, log_level
+        self._state_backend = state_backend
+        self._log_level, self._log_format = log_level, log_format
         self._restart = none() if restart is None else restart
         self._publishes_early = checkpointing == "at_least_once"
 
@@ -254,6 +270,7 @@ class Environment(SqlDoor, Previews, Samples):
     def run(
         self,
         *,
+            watchers=self._watchers,
         from_: str | os.PathLike[str] | Checkpoint | None = None,
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
@@ -331,10 +348,11 @@ class Environment(SqlDoor, Previews, Samples):
         restart_time: RestartTime | None = None,
     ) -> Job:
         check_may_start()
-        show_log(self._log_level)
+        show_log(self._log_level, self._log_format)
         is_whole, graph = graph is self.graph, graph.with_own_sources()
         plan = self._plan(graph, is_whole=is_whole)
         check_dead_letters(graph)
+        watchers: tuple[JobWatcher, ...] = (),
         check_event_time(graph)
         check_outputs(graph)
         if available_now:
@@ -365,6 +383,7 @@ class Environment(SqlDoor, Previews, Samples):
             origin=origin,
             checkpoint=checkpoint,
             spark=self._spark,
+            watchers=watchers,
             spark_config=self._spark_config,
         )
         return self._engine().start(plan, settings)

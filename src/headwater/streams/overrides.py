@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headwater.errors import JobError
+from headwater.job.watching import JobWatcher
 from headwater.words import EngineName
 
 
@@ -20,6 +21,8 @@ class Overrides:
     parallelism: int | None = None
     engine: EngineName | None = None
     spark_config: dict[str, str] = field(default_factory=dict)
+    watchers: tuple[JobWatcher, ...] = ()
+    """Who watches the job beside those that the program names."""
 
 
 _NONE = Overrides()

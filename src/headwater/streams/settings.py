@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError
+from headwater.job.watching import JobWatcher
 from headwater.restart import RestartStrategy
 from headwater.state.keys import MAX_KEY_GROUPS
 from headwater.words import Explained
@@ -60,6 +62,20 @@ def check_modes(restart: RestartStrategy | None, checkpointing: str) -> None:
         raise GraphError.bad_argument(
             "environment", f"checkpoints {' or '.join(_MODES)}", checkpointing, "choose one of them"
         )
+
+
+def check_watchers(given: JobWatcher | Sequence[JobWatcher]) -> tuple[JobWatcher, ...]:
+    """Refuse what is no way out for metrics."""
+    watchers = tuple(given) if isinstance(given, Sequence) else (given,)
+    for one in watchers:
+        if not isinstance(one, JobWatcher):
+            raise GraphError.bad_argument(
+                "environment",
+                "gives its metrics to ways out",
+                one,
+                "use hw.metrics.prometheus() or hw.metrics.opentelemetry()",
+            )
+    return watchers
 
 
 def unaligned_ms(interval_ms: int, *, unaligned: bool | Duration) -> int | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headwater.measures import Measured, Measures, beside
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,14 @@ class StepCounters:
     state_bytes: Mapping[str, int] = field(default_factory=dict)
     """What each state takes, about, as columns, by what was written of it."""
 
+    metrics: Measures = field(default_factory=dict)
+    """What its function measures, by name."""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> StepCounters:
+        """The reverse of `asdict`."""
+        return cls(**{**facts, "metrics": {name: Measured(**one) for name, one in facts.get("metrics", {}).items()}})
+
     def plus(self, other: StepCounters) -> StepCounters:
         """The rows of a step without state that get to it in two ways."""
         tags = {**self.outputs, **other.outputs}
@@ -42,4 +53,5 @@ class StepCounters:
             rows_out=self.rows_out + other.rows_out,
             watermark_ms=min(self.watermark_ms, other.watermark_ms),
             outputs=outputs,
+            metrics=beside([self.metrics, other.metrics]),
         )

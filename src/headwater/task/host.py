@@ -263,6 +263,7 @@ class _Entry:
     def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
         """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""
         started = time.perf_counter()
+        self.operator.measured()  # of an attempt that came to nothing
         standing = self._valve.watermark()
         rows_out = 0
         outlet = self._outlet
@@ -299,6 +300,7 @@ class _Entry:
             self.operator.counters(),
             outputs=outlet.outputs(),
             busy_us=round((time.perf_counter() - started) * 1_000_000),
+            metrics=self.operator.measured(),
         )
         if facts.unaligned_ms is not None:
             counters = replace(counters, in_flight=self._in_flight.rows, budget=self._in_flight.budget)
@@ -309,7 +311,7 @@ class _Entry:
         fused = self._outlet.fused()
         own = fused.pop(self.uid, None)
         if own is not None:
-            counters = replace(counters, rows_out=own.rows_out, outputs=own.outputs)
+            counters = replace(counters, rows_out=own.rows_out, outputs=own.outputs, metrics=own.metrics)
         for uid, one in {self.uid: counters, **fused}.items():
             known = outcome.steps.get(uid)  # of a step behind several entries
             outcome.steps[uid] = one if known is None else known.plus(one)

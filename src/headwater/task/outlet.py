@@ -10,7 +10,8 @@ from headwater.data.batch import MAX_TIMESTAMP, Batch, concat
 from headwater.data.schema import Schema
 from headwater.graph.edges import LEFT, Edge, Exchange
 from headwater.graph.nodes import Node
-from headwater.operators.contract import Combiner, HoldsOpen, SetsTime, StatelessOperator, TakesTime
+from headwater.measures import Measured
+from headwater.operators.contract import Combiner, HoldsOpen, Measuring, SetsTime, StatelessOperator, TakesTime
 from headwater.operators.registry import combiner_for, stateless_operator
 from headwater.plan.plan import JobPlan
 from headwater.state.spread import timed
@@ -65,6 +66,8 @@ class Outlet:
         for operator in self._steps:
             if isinstance(operator, TakesTime):
                 operator.begin(facts.now_ms)
+            if isinstance(operator, Measuring):
+                operator.measured()  # of an attempt that came to nothing
 
     def emit(self, tag: str | None, batch: Batch) -> None:
         """Run rows through the fused steps to their ends.
@@ -88,7 +91,9 @@ class Outlet:
         found: dict[str, StepCounters] = {}
         for branch in self._branches[1:]:
             watermark_ms, _ = self._said[None if branch.time is None else branch.time.uid]
-            one = StepCounters(branch.rows_in, sum(branch.rows_out.values()), watermark_ms, outputs=_tagged(branch))
+            measured = _measured(branch.operator)
+            rows_out, outputs = sum(branch.rows_out.values()), _tagged(branch)
+            one = StepCounters(branch.rows_in, rows_out, watermark_ms, outputs=outputs, metrics=measured)
             known = found.get(branch.uid)  # of a step that rows come to by several ways
             found[branch.uid] = one if known is None else known.plus(one)
         return found
@@ -303,6 +308,13 @@ def _in_one_piece(batches: list[Batch]) -> Batch:
 def _tagged(branch: _Branch) -> dict[str, int]:
     """The rows of a step that went to side outputs."""
     return {tag: rows for tag, rows in branch.rows_out.items() if tag is not None}
+
+
+def _measured(operator: StatelessOperator | None) -> dict[str, Measured]:
+    """What the function of a step has measured."""
+    if isinstance(operator, Measuring):
+        return operator.measured()
+    return {}
 
 
 def _mixed(channel: str, epoch: int) -> int:

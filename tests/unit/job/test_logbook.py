@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,6 +121,29 @@ def test_an_application_that_sets_logging_up_is_left_alone(capsys: pytest.Captur
     root.addHandler(own)  # after the fact
     logging.getLogger("headwater.job").warning("twice?")
     assert capsys.readouterr().err == ""
+
+
+@unconfigured()
+def test_lines_of_a_job_are_objects_that_say_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> None:
+    failed: list[Any] = []
+
+    def fail(row: Any) -> Any:
+        if not failed:
+            failed.append(row)
+            raise ValueError("first\nsecond")
+        return row
+
+    restart = hw.restart.fixed(1, delay="0 s")
+    env = hw.Environment("lines", engine="local", log_level="debug", log_format="json", restart=restart)
+    env.from_rows([(1,)], "n long").map(fail, "n long").with_uid("once").sink(hw.connectors.memory())
+    env.run()
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["level"] for line in lines] == ["info", "warning", "info", "debug", "info"]
+    assert {line["job"] for line in lines} == {"lines"}
+    assert [line.get("step") for line in lines] == [None, "once", None, None, None]
+    assert [line.get("epoch") for line in lines] == [None, None, None, 0, 0]
+    assert lines[1]["message"].startswith("job 'lines' failed and starts again")
+    assert {*lines[0]} == {"time", "level", "logger", "message", "job"}
 
 
 def test_another_level_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +17,9 @@ from headwater.cli.output import Json, show_json
 from headwater.cli.pairs import pairs_of
 from headwater.errors import JobError
 from headwater.job.layout import JobLayout
+from headwater.job.log_lines import line_format
 from headwater.streams.overrides import Overrides
-from headwater.words import EngineName, LogLevel
+from headwater.words import EngineName, LogFormat, LogLevel
 
 _LOG = logging.getLogger("headwater")
 _LOG_BYTES, _LOGS_KEPT = 10 << 20, 3
@@ -54,6 +56,10 @@ def run(
         bool, typer.Option("--available-now", help="read what is there and stop; the next run goes on")
     ] = False,
     log_level: Annotated[LogLevel, typer.Option(help="what is shown of the log")] = "warning",
+    log_format: Annotated[LogFormat, typer.Option(help="the lines of the log: text, or an object each")] = "text",
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="serve metrics for Prometheus on this port of loopback")
+    ] = None,
     progress: Annotated[bool | None, typer.Option(help="a live line; by default in a terminal")] = None,
     ui: Annotated[bool, typer.Option("--ui", help="show it in a browser; the address is printed")] = False,
     ui_port: Annotated[int, typer.Option(min=0, max=65_535, help="of --ui; 0 is any that is free")] = 0,
@@ -63,9 +69,12 @@ def run(
 
     Ctrl-C stops it after the epoch, a second one at once; the same command goes on from there.
     """
-    env = load(file, overrides_of(job_dir, parallelism, master, engine, config))
+    overrides = overrides_of(job_dir, parallelism, master, engine, config)
+    if metrics_port is not None:
+        overrides = replace(overrides, watchers=(hw.metrics.prometheus(metrics_port),))
+    env = load(file, overrides)
     if env.job_dir is not None:
-        _write_log(JobLayout(Path(env.job_dir)).log, log_level)
+        _write_log(JobLayout(Path(env.job_dir)).log, log_level, log_format)
     try:
         with _shown(env.job_dir, ui_port) if ui else nullcontext():
             job = env.run(
@@ -104,10 +113,10 @@ def overrides_of(
     return Overrides(job_dir, parallelism, engine, spark_config)
 
 
-def _write_log(file: Path, shown: LogLevel) -> None:
+def _write_log(file: Path, shown: LogLevel, log_format: LogFormat) -> None:
     """Write all but details into the job folder, and show from a level on."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    form = line_format(log_format)
     written = RotatingFileHandler(file, maxBytes=_LOG_BYTES, backupCount=_LOGS_KEPT)
     seen = logging.StreamHandler()
     for handler, level in ((written, min(logging.INFO, logging.getLevelName(shown.upper()))), (seen, shown.upper())):

@@ -25,7 +25,8 @@ class EventTimeWatch:
     """Sees the splits of a job after each epoch, and tells of event time that stands still."""
 
     def __init__(self, plan: JobPlan) -> None:
-        self._groups = [_Group(plan.graph.name, sources) for sources in _that_meet(plan)]
+        self._job = plan.graph.name
+        self._groups = [_Group(self._job, sources) for sources in _that_meet(plan)]
 
     def begin(self) -> None:
         """Forget what was seen: the job starts, or goes back to what is committed."""
@@ -37,7 +38,7 @@ class EventTimeWatch:
         for group in self._groups:
             told = group.see(splits, now_ms)
             if told is not None:
-                LOG.warning("%s", told)
+                LOG.warning("%s", told, extra={"job": self._job})
 
 
 class _Group:

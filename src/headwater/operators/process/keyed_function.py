@@ -13,6 +13,7 @@ from headwater.data.schema import Schema
 from headwater.descriptors import StateDeclaration
 from headwater.functions import EVENT, Context, Emitted, Timer
 from headwater.graph.edges import Key
+from headwater.measures import Measured, Metrics
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import keys_of
 from headwater.operators.stateless.functions import SideRow, side_batches
@@ -83,6 +84,7 @@ class KeyedFunctionOperator(KeepsTimers):
         self._expiry = Expiry(states.values())
         self._context = self._make_context()
         self._context.timers = self._timers
+        self._metrics = self._context.metrics = Metrics()
         self._is_open = False
 
     def _make_context(self) -> KeyedContext:
@@ -137,6 +139,9 @@ class KeyedFunctionOperator(KeepsTimers):
 
     def counters(self) -> dict[str, int]:
         return self._expiry.counters()
+
+    def measured(self) -> dict[str, Measured]:
+        return self._metrics.take()
 
     def _emit(self, emitted: list[Any], times: Timestamps, side: list[SideRow], emit: Emit) -> None:
         if emitted:

@@ -9,6 +9,7 @@ from headwater.data.batch import Batch
 from headwater.data.rows import Row
 from headwater.functions import Context, ProcessFunction
 from headwater.graph.nodes import StatefulProcessNode
+from headwater.measures import Measured, Metrics
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.process.keyed_function import SLICE_ROWS
 from headwater.operators.stateless.functions import ProcessCalls
@@ -31,13 +32,14 @@ class StatefulProcessOperator(StatefulOperator):
         self._node, self._step, self._row = node, step, row
         self._cursor, self._lists = open_operator_states(node.states, step)
         self._moved_to: tuple[int, int] | None = None
+        self._metrics = Metrics()
         self._calls: ProcessCalls
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         self._make_ready()
         context = Context()
         context.watermark, context.now = time.watermark_ms, time.now_ms
-        context.timers = NoTimers(self._step)
+        context.timers, context.metrics = NoTimers(self._step), self._metrics
         for start in range(0, len(batch), SLICE_ROWS):
             for tag, result in self._calls.run(batch.slice(start, SLICE_ROWS), context):
                 emit(tag, result)
@@ -72,6 +74,9 @@ class StatefulProcessOperator(StatefulOperator):
 
     def tables(self) -> dict[str, StateTable]:
         return {**self._lists}
+
+    def measured(self) -> dict[str, Measured]:
+        return self._metrics.take()
 
     def meta(self) -> dict[str, Any]:
         return {} if self._moved_to is None else {"moved_to": list(self._moved_to)}

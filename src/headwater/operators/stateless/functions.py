@@ -27,6 +27,7 @@ from headwater.graph.nodes import (
     StatefulProcessNode,
     WhereNode,
 )
+from headwater.measures import Measured, Metrics
 from headwater.operators.stateless.failed_rows import FailedRows
 from headwater.operators.user_code import open_function, own_copy, user_code_failed
 
@@ -218,12 +219,18 @@ class ProcessOperator:
         self._function = own_copy(node.function, step)  # each place has its own
         self._step, self._is_open = step, False
         self._calls = ProcessCalls(self._function, node, step, row)
+        self._metrics = Metrics()
 
     def apply(self, batch: Batch) -> Outputs:
         if not self._is_open:
             open_function(self._function, self._step)
             self._is_open = True
-        return self._calls.run(batch, Context())
+        context = Context()
+        context.metrics = self._metrics
+        return self._calls.run(batch, context)
+
+    def measured(self) -> dict[str, Measured]:
+        return self._metrics.take()
 
 
 def _rows_of_results(ends: list[int]) -> npt.NDArray[np.int64]:

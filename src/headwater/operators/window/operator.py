@@ -14,6 +14,7 @@ from headwater.errors import HeadwaterError, RowError
 from headwater.functions import EVENT, Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_ELEMENT, BY_RUNS
+from headwater.measures import Measured, Metrics
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import key_spread, keys_of
 from headwater.operators.stateless.functions import SideRow, rows_of, side_batches
@@ -69,6 +70,7 @@ class WindowOperator(KeepsTimers):
         self._open_states(scope, backend)
         self._context = WindowContext()
         self._context.timers = self._timers
+        self._metrics = self._context.metrics = Metrics()
         self._events: list[Event] = []
         self._side: list[SideRow] = []
         if isinstance(self._contents, AggregateContents):
@@ -392,3 +394,6 @@ class WindowOperator(KeepsTimers):
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._late.take_dropped()}
+
+    def measured(self) -> dict[str, Measured]:
+        return self._metrics.take()
