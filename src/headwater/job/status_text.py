@@ -22,6 +22,14 @@ def summary(status: JobStatus) -> str:
 
 def status_text(status: JobStatus) -> str:
     """A few lines: the summary, why it failed or was started again, and a line for each step."""
+    lines = summary_lines(status)
+    if status.steps:
+        lines += aligned(status_rows(status), numbers=(1, 2))
+    return "\n".join(lines)
+
+
+def summary_lines(status: JobStatus) -> list[str]:
+    """The summary, and why it failed or was started again."""
     lines = [summary(status)]
     if status.error is not None:
         lines.append(f"error: {_first_line(status.error)}")
@@ -30,9 +38,12 @@ def status_text(status: JobStatus) -> str:
         lines.append(
             f"started again {len(status.restarts)} times, last after {last.error}: {_first_line(last.message)}"
         )
-    if status.steps:
-        lines += aligned([_COLUMNS, *(_cells(uid, step) for uid, step in status.steps.items())], numbers=(1, 2))
-    return "\n".join(lines)
+    return lines
+
+
+def status_rows(status: JobStatus) -> list[tuple[str, ...]]:
+    """A table: its head, and a row for each step."""
+    return [_COLUMNS, *(_cells(uid, step) for uid, step in status.steps.items())]
 
 
 def step_text(step: StepStatus) -> str:
@@ -50,6 +61,7 @@ def _more(step: StepStatus, before: str = "") -> str:
         ("", {"in_flight": step.in_flight}),
         ("to ", step.outputs),
         ("", step.counters),
+        ("", {name: one.value for name, one in step.metrics.items()}),
         ("state ", step.state),
     ]
     said = [f"{what}{name}={count}" for what, counts in facts for name, count in counts.items() if count]
@@ -61,7 +73,6 @@ def aligned(cells: Sequence[tuple[str, ...]], numbers: Container[int]) -> list[s
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(_padded(row, widths, numbers)).rstrip() for row in cells]
 
-        ("", {name: one.value for name, one in step.metrics.items()}),
 
 def _padded(row: tuple[str, ...], widths: list[int], numbers: Container[int]) -> list[str]:
     return [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from headwater.durable import append_line
 from headwater.epoch.protocol import Claim, Computed, EpochProtocol
 from headwater.errors import HeadwaterError, JobError
+from headwater.graph.picture import picture
 from headwater.job.analysis_text import analysis_text
 from headwater.job.checkpoints.history import read_history
 from headwater.job.durations import DurationsFile
@@ -31,10 +32,11 @@ from headwater.job.progress.standstill import EventTimeWatch
 from headwater.job.reading import SHOWN_RESTARTS
 from headwater.job.requests import JobAnswer
 from headwater.job.status import JobStatus, RestartReason
+from headwater.job.status_html import status_html
 from headwater.job.status_text import summary
+from headwater.job.watching import JobWatcher, watching
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.errors import SavepointError
-from headwater.job.watching import JobWatcher, watching
 from headwater.savepoints.files import Savepoint, free_folder
 from headwater.savepoints.origin import Origin
 from headwater.words import EngineName
@@ -71,10 +73,10 @@ class SupervisedJob(ABC):
         if plan.budgets and layout is not None:
             self._budgets.spill(_newest_sizes(layout))
         self._status = JobStatus("running")
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
         self._before: tuple[int, JobStatus] | None = None
         """The newest epoch that was computed, and the status before it."""
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
         self._draining = threading.Event()
         self._last_folder: Path | None = None
         self._last_savepoint: Savepoint | Exception | None = None
@@ -92,6 +94,10 @@ class SupervisedJob(ABC):
     def __repr__(self) -> str:
         return f"<Job {self.name} {summary(self.status())}>"
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the graph, and where the job stands."""
+        return status_html(self.name, self.status(), picture(self._plan.graph))
+
     def launch(self) -> Self:
         """Start the job, or let go of everything when that fails."""
         try:
@@ -103,6 +109,9 @@ class SupervisedJob(ABC):
 
     def start(self) -> None:
         """Start the first attempt and return."""
+        for watcher in self._settings.watchers:
+            watcher.begin(self)
+            self._begun.append(watcher)
         if self._listener is not None:
             self._describe()
             self._listener.start()
@@ -117,9 +126,6 @@ class SupervisedJob(ABC):
 
     def wait(self, timeout: float | None = None) -> bool:
         has_ended = self._ended.wait(timeout)
-        for watcher in self._settings.watchers:
-            watcher.begin(self)
-            self._begun.append(watcher)
         if self._error is not None:
             raise _without_ours(self._error)
         return has_ended
@@ -261,12 +267,6 @@ class SupervisedJob(ABC):
         with contextlib.suppress(Exception):  # what kept it from starting is what counts
             self._protocol.close()
         self.release()
-
-    def _run(self) -> None:
-        try:
-            self._run_to_its_end()
-        finally:
-            self._ended.set()
         self._end_watches()
 
     def _end_watches(self) -> None:
@@ -274,11 +274,17 @@ class SupervisedJob(ABC):
             with contextlib.suppress(Exception):  # how the job ended is what counts
                 watcher.end()
 
+    def _run(self) -> None:
+        try:
+            self._run_to_its_end()
+        finally:
+            self._end_watches()
+            self._ended.set()
+
     def _run_to_its_end(self) -> None:
         state, error, told = "failed", None, None
         try:
             state = self._life()
-            self._end_watches()
         except Exception as raised:  # handed to whoever waits
             state, error, told = "failed", raised, "\n".join([str(raised), *getattr(raised, "__notes__", ())])
         finally:

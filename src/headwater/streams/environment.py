@@ -25,8 +25,8 @@ from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.engine import Engine, Job, Settings
 from headwater.job.progress.follow import shown
 from headwater.job.signals import Foreground
-from headwater.local.engine import LocalEngine
 from headwater.job.watching import JobWatcher
+from headwater.local.engine import LocalEngine
 from headwater.plan.explain import explain
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
@@ -86,12 +86,12 @@ class Environment(SqlDoor, Previews, Samples):
         state_ttl: Duration | None = None,
         state_budget: Mapping[str, str | Budget] | None = None,
         log_level: LogLevel | None = None,
-    ) -> None:
-        """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
         log_format: LogFormat = "text",
         metrics: JobWatcher | Sequence[JobWatcher] = (),
-
+    ) -> None:
+        """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
         `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
+
         each source gives to one epoch, except files, which have `max_files_per_epoch`. So many of the newest checkpoints
         are retained as `checkpoints_retained` says, and `hw.checkpoints` lists them. `restart` says what to do when the
         running job fails: one of `hw.restart`, of which `none()` is the default. `state_backend` says where the working
@@ -264,13 +264,13 @@ class Environment(SqlDoor, Previews, Samples):
             on_step=on_step,
             clock=clock,
             restart_time=restart_time,
-        )
+            watchers=self._watchers,
         return self._started
+        )
 
     def run(
         self,
         *,
-            watchers=self._watchers,
         from_: str | os.PathLike[str] | Checkpoint | None = None,
         allow_dropped_state: bool = False,
         renamed: Mapping[str, str] | None = None,
@@ -346,13 +346,13 @@ class Environment(SqlDoor, Previews, Samples):
         on_step: OnStep = ignore_steps,
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
-    ) -> Job:
+        watchers: tuple[JobWatcher, ...] = (),
         check_may_start()
+    ) -> Job:
         show_log(self._log_level, self._log_format)
         is_whole, graph = graph is self.graph, graph.with_own_sources()
         plan = self._plan(graph, is_whole=is_whole)
         check_dead_letters(graph)
-        watchers: tuple[JobWatcher, ...] = (),
         check_event_time(graph)
         check_outputs(graph)
         if available_now:
@@ -377,13 +377,13 @@ class Environment(SqlDoor, Previews, Samples):
             available_now=available_now,
             unaligned_ms=self._unaligned_ms,
             on_step=on_step,
-            clock=clock,
+            watchers=watchers,
             restart=self._restart,
+            clock=clock,
             restart_time=restart_time or MachineTime(),
             origin=origin,
             checkpoint=checkpoint,
             spark=self._spark,
-            watchers=watchers,
             spark_config=self._spark_config,
         )
         return self._engine().start(plan, settings)

@@ -1,4 +1,4 @@
-"""Streams run for their rows alone: collected, or shown."""
+"""What a job looks like before it runs: its graph, and streams run for their rows alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from headwater.errors import GraphError
 from headwater.graph.flow import Flow
 from headwater.graph.graph import Graph
 from headwater.graph.nodes import SinkNode
+from headwater.graph.picture import picture
 from headwater.job.engine import Job
 from headwater.streams.growth import StateGrowthWarning
 from headwater.streams.showing import first_rows, table_text
@@ -25,6 +26,10 @@ class Previews(ABC):
     """What an environment has to run a part of its graph into memory."""
 
     graph: Graph
+
+    def _repr_svg_(self) -> str:
+        """In a notebook: the job graph."""
+        return picture(self.graph)
 
     @abstractmethod
     def _start(self, graph: Graph, job_dir: Path | None, *, bounded: bool | None) -> Job:

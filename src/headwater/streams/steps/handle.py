@@ -9,6 +9,7 @@ from headwater.errors import GraphError
 from headwater.graph.changelog import Changelog
 from headwater.graph.flow import Flow
 from headwater.graph.nodes import Node
+from headwater.graph.picture import picture
 
 if TYPE_CHECKING:
     from headwater.streams.environment import Environment
@@ -28,6 +29,10 @@ class Handle:
         key = "" if flow.key.is_nothing else f" by {flow.key.describe()}"
         changes = "" if flow.changelog.is_append_only else f" ({flow.changelog.describe()})"
         return f"<{type(self).__name__} {' + '.join(names)}{key}: {flow.schema}{changes}>"
+
+    def _repr_svg_(self) -> str:
+        """In a notebook: the part of the job that its rows come from."""
+        return picture(self._env.graph, [edge.source for edge in self._flow.edges])
 
     @property
     def schema(self) -> Schema:
