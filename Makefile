@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test test-second test-long demo fuzz chaos chaos-ends soak bench services-up services-down requirements ui clean
+.PHONY: help setup check format test test-second test-long demo docs wheel fuzz chaos chaos-ends soak bench services-up services-down requirements ui clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -42,7 +42,13 @@ test-long: $(READY)  ## what is random, thirty times as long; Flink beside us if
 	$(RUN) -m tests.chaos.ends.run --kills $(or $(N),50) $(if $(SEED),--seed $(SEED))
 
 demo: $(READY)  ## a small job from start to end
-	$(RUN) -m headwater.demo
+	$(RUN) -m headwater.demo $(ARGS)
+
+docs: $(READY)  ## the documentation site, in build/site; no network, and a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+
+wheel: $(READY)  ## the package to install, in dist
+	$(RUN) -m hatchling build -t wheel
 
 fuzz: $(READY)  ## damaged files, rows and requests are refused or right; N=20000 of each, TARGET=savepoint, SEED=7, CASE=3
 	$(RUN) -m tests.fuzz.run --count $(or $(N),20000) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) \

@@ -1,0 +1,51 @@
+"""The pages for those who come from other systems: every name of ours in their tables exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.parts.known_names import Reader
+from typer.main import get_command
+
+from headwater.cli.app import app
+
+FOLDER = Path(__file__).parents[2] / "docs" / "coming-from"
+PAGES = sorted(FOLDER.glob("*.md"))
+AT_HAND = """
+env = hw.Environment("x")
+stream = env.from_rows([], "a int")
+keyed = stream.key_by("a")
+windowed = keyed.window(hw.tumbling("1 min"))
+job = env.start()
+"""
+"""What the tables call by these names."""
+
+
+def told(page: Path) -> list[str]:
+    """The code in the second column of the page's tables."""
+    rows = [line.split(" | ") for line in page.read_text().splitlines() if line.startswith("| ")]
+    return [code for cells in rows for code in re.findall(r"`([^`]+)`", cells[1])]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_python_name_exists(page: Path) -> None:
+    reader = Reader()
+    reader.read(AT_HAND + "ctx = hw.Context()")
+    codes = [code for code in told(page) if not code.startswith("headwater ")]
+    assert len(codes) > 30
+    for code in codes:
+        reader.read(code)
+    assert reader.missing == []
+
+
+def test_every_command_and_option_exists() -> None:
+    commands = [code.split()[1:] for page in PAGES for code in told(page) if code.startswith("headwater ")]
+    assert len(commands) > 5
+    for words in commands:
+        command = get_command(app)
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        known = {name for one in command.params for name in one.opts}
+        assert {word for word in words if word.startswith("--")} <= known
