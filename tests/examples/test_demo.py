@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections import Counter
 
 import pyarrow.compute as pc
 import pytest
@@ -14,9 +15,14 @@ import pytest
 from headwater.demo import __main__ as story
 from headwater.demo import events, process
 from headwater.demo.check import compare, compare_clicks, compare_sales, read
+from headwater.demo.events import FIRST_LIMIT_CENTS, LATER_LIMIT_CENTS
 from headwater.demo.job import build
+from headwater.demo.limits import PartitionLine, compare_limits, read_large
+from headwater.demo.minutes import MinutesLine, compare_minutes, read_minutes
 
-COUNT = 2_000
+COUNT = 4_000
+ORDERS = COUNT // 2 + events.PARTITIONS
+"""With the closing ones."""
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +50,19 @@ def test_same_seed_gives_same_events(happened):
 
 
 def test_events_are_half_clicks_half_orders_with_unique_ids(happened):
-    assert len(happened) == COUNT
+    assert len(happened) == COUNT + events.PARTITIONS
     assert len(happened.clicks) == len(happened.orders) == COUNT // 2
+    assert 20 < happened.late < 60
     assert pc.count_distinct(happened.clicks["id"]).as_py() == COUNT // 2
 
 
 def test_truth_counts_every_event_once(happened, truth):
     assert sum(one.total for one in truth.clicks.values()) == len(happened.clicks)
-    assert sum(len(one.ids) for one in truth.sales.values()) == len(happened.orders)
-    assert sum(one.total for one in truth.sales.values()) == pc.sum(happened.orders["cents"]).as_py()
+    assert sum(len(one.ids) for one in truth.sales.values()) == ORDERS
+    cents = pc.sum(happened.orders["cents"]).as_py()
+    assert sum(one.total for one in truth.sales.values()) == cents + pc.sum(happened.closing["cents"]).as_py()
+    assert [sum(column) for column in zip(*truth.minutes.values(), strict=True)] == [COUNT // 2, cents]
+    assert sum(cents for orders in truth.orders for cents in orders.values()) == cents
 
 
 def test_job_is_exact(folder, truth):
@@ -60,7 +70,7 @@ def test_job_is_exact(folder, truth):
     assert clicks.exact
     assert sales.exact
     total = sales.total()
-    assert (total.events, total.rows, total.lost, total.doubled) == (1_000, 1_000, 0, 0)
+    assert (total.events, total.rows, total.lost, total.doubled) == (ORDERS, ORDERS, 0, 0)
     assert total.expected == total.found
 
 
@@ -90,7 +100,7 @@ def test_one_lost_and_one_doubled_row_do_not_make_up_for_each_other(rows, truth)
     same_key = [at for at, row in enumerate(rows) if row[0] == key]
     rows[same_key[0]] = rows[same_key[1]]
     found = compare(rows, truth.sales)
-    assert (found.total().lost, found.total().doubled, found.total().rows) == (1, 1, 1_000)
+    assert (found.total().lost, found.total().doubled, found.total().rows) == (1, 1, ORDERS)
 
 
 def test_wrong_total_is_found(rows, truth):
@@ -120,6 +130,82 @@ def test_wrong_lines_come_first(rows, truth):
     found = compare([row for row in rows if row[0] != quiet], truth.sales)
     assert found.lines[0].key == quiet
     assert found.lines[0].rows == 0
+
+
+@pytest.fixture
+def minutes(folder, happened):
+    """The results but those of the last minute, which a job that is not at the end of its input does not give."""
+    last = happened.closing["ts"][0].as_py()
+    return {window: results for window, results in read_minutes(folder / "minutes").items() if window[1] != last}
+
+
+def test_late_orders_correct_their_minutes(minutes, truth):
+    lines = compare_minutes(minutes, truth.minutes)
+    total = MinutesLine.over(lines)
+    assert total.exact
+    assert total.minutes == len(truth.minutes)
+    assert total.corrections > 0
+    assert total.expected == total.found
+
+
+@pytest.mark.parametrize(
+    "fault", ["no window", "no first result", "no last result", "doubled result", "another window"]
+)
+def test_fault_in_minutes_is_found(fault, minutes, truth):
+    window = next(window for window, results in minutes.items() if len(results) > 1)
+    results = minutes.pop(window)
+    if fault == "another window":
+        minutes[window[0], window[1].replace(year=2030)] = results
+    elif fault != "no window":
+        changed = {
+            "no first result": results[1:],
+            "no last result": results[:-1],
+            "doubled result": [*results, results[-1]],
+        }
+        minutes[window] = changed[fault]
+    lines = compare_minutes(minutes, truth.minutes)
+    assert [line.product for line in lines if not line.exact] == [window[0]]
+    assert lines[0].product == window[0]
+
+
+def test_large_orders_are_exact(folder, truth):
+    told = read_large(folder / "large")
+    total = PartitionLine.over(compare_limits(told, truth.orders, FIRST_LIMIT_CENTS, LATER_LIMIT_CENTS))
+    assert total.exact
+    assert (total.before, total.after) == (sum(told.values()), 0)
+
+
+@pytest.fixture
+def told(truth):
+    """As if the limit had changed at the 300th order of each partition."""
+    return Counter(
+        (number, limit)
+        for orders in truth.orders
+        for place, (number, cents) in enumerate(orders.items())
+        if cents > (limit := FIRST_LIMIT_CENTS if place < 300 else LATER_LIMIT_CENTS)
+    )
+
+
+def by_limits(told, truth):
+    return compare_limits(told, truth.orders, FIRST_LIMIT_CENTS, LATER_LIMIT_CENTS)
+
+
+def test_limit_may_change_at_one_place_of_a_partition(told, truth):
+    lines = by_limits(told, truth)
+    assert all(line.exact and line.before > 0 and line.after > 0 for line in lines)
+
+
+@pytest.mark.parametrize(("fault", "found"), [("lost", (1, 0, 0)), ("doubled", (0, 1, 0)), ("other limit", (1, 0, 1))])
+def test_fault_in_large_orders_is_found(fault, found, told, truth):
+    number, above = max(told)
+    if fault == "doubled":
+        told[number, above] += 1
+    else:
+        del told[number, above]
+    if fault == "other limit":
+        told[number, FIRST_LIMIT_CENTS] += 1
+    total = PartitionLine.over(by_limits(told, truth))
+    assert (total.lost, total.doubled, total.wrong) == found
 
 
 def test_standing_of_a_new_folder(tmp_path):

@@ -1,4 +1,4 @@
-"""`python -m headwater.demo`: events in, a job that is killed twice and restarted, and proof that its totals are exact."""
+"""`python -m headwater.demo`: a job with late data and a rule that changes is killed twice, and proof that all is exact."""
 
 from __future__ import annotations
 
@@ -11,9 +11,23 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from headwater.demo import proof
 from headwater.demo.check import compare_clicks, compare_sales
-from headwater.demo.events import Truth, generate, truth_of, write_log
+from headwater.demo.events import (
+    FIRST_LIMIT_CENTS,
+    LATER_LIMIT_CENTS,
+    PARTITIONS,
+    Truth,
+    append_order,
+    change_limit,
+    generate,
+    truth_of,
+    write_log,
+)
+from headwater.demo.limits import compare_limits, read_large
+from headwater.demo.minutes import compare_minutes, read_minutes
 from headwater.demo.process import JobProcess, Standing, log_file, log_tail, standing
+from headwater.demo.proof import money
 from headwater.demo.screen import Screen
 
 _EPOCHS = 20
@@ -35,7 +49,7 @@ def main(given: Sequence[str] | None = None) -> int:
     keep = args.keep or args.folder is not None
     with Screen(args.events, args.kills) as screen:
         try:
-            _tell(screen, folder.absolute(), args.events, args.kills)
+            _tell(screen, folder.absolute(), args)
         except DemoFailed as failure:
             screen.fail(f"FAILED: {failure}\nEverything is kept in {folder}")
             keep = True
@@ -47,55 +61,78 @@ def main(given: Sequence[str] | None = None) -> int:
             if not keep:
                 shutil.rmtree(folder, ignore_errors=True)
         if keep:
-            screen.say(f"kept in {folder}: log, job, clicks, sales, {log_file(folder).name}")
+            screen.say(f"kept in {folder}: log, job, clicks, sales, minutes, large, {log_file(folder).name}")
     return 0
 
 
-def _tell(screen: Screen, folder: Path, count: int, kills: int) -> None:
+def _tell(screen: Screen, folder: Path, args: argparse.Namespace) -> None:
     """The story."""
-    events = generate(count)
+    events = generate(args.events)
     write_log(events, folder / "log")
     truth = truth_of(events)
     screen.say(
         f"{len(events.clicks):,} clicks of {len(truth.clicks)} users and {len(events.orders):,} orders of "
-        f"{len(truth.sales)} products are in the event log in {folder}"
+        f"{len(truth.sales)} products are in the event log in {folder}; {events.late:,} orders come minutes late"
     )
-    epochs = max(_EPOCHS, 4 * (kills + 1))
-    rows_per_epoch = max(1, -(-count // 2 // epochs))
-    for killed in range(kills):
-        _run(screen, folder, rows_per_epoch, killed, kill_at=len(events) * (killed + 1) // (kills + 1))
-    _run(screen, folder, rows_per_epoch, kills, kill_at=None)
-    _prove(screen, folder, truth, kills)
-
-
-def _run(screen: Screen, folder: Path, rows_per_epoch: int, killed: int, *, kill_at: int | None) -> None:
-    """One run of the job: to its end, or until so many events are published and the next epoch is under way."""
-    run = f"run {killed + 1}"
-    where = "in a process of its own" if killed == 0 else "again, with the same command in the same folder"
-    screen.say(f"{run}: starting the job {where} (Spark needs 10 to 30 s)")
-    first = standing(folder).epoch
-    job = JobProcess(folder, rows_per_epoch)
+    epochs = max(_EPOCHS, 4 * (args.kills + 1))
+    story = Story(screen, folder, rows_per_epoch=max(1, -(-args.events // 2 // epochs)), events=len(events))
+    for killed in range(args.kills):
+        story.run(killed, kill_at=len(events) * (killed + 1) // (args.kills + 1))
+    job = story.run(args.kills, kill_at=None)
     try:
-        while job.exit_code() is None:
-            now = standing(folder)
-            screen.update(run if now.epoch > first else f"{run} starts", now.events, now.epoch, killed)
-            if kill_at is not None and now.epoch > first and now.events >= kill_at and now.staged:
-                processes = job.kill()
-                screen.say(f"{run}: SIGKILL to its {processes} processes; {_left_behind(standing(folder))}")
-                return
-            time.sleep(_POLL_S)
-        _check_end(screen, folder, run, job, kill_at)
+        _prove(screen, folder, truth, args.kills)
+        if args.stay:
+            _stay(screen, folder, job, len(events.orders) + PARTITIONS)
+        else:
+            job.stop()
     finally:
         job.kill()
 
 
-def _check_end(screen: Screen, folder: Path, run: str, job: JobProcess, kill_at: int | None) -> None:
-    if job.exit_code() != 0:
-        raise DemoFailed(f"{run} ended with exit code {job.exit_code()}; its log ends with\n\n{log_tail(folder)}\n")
-    if kill_at is not None:
-        raise DemoFailed(f"{run} came to its end before it was killed; give it more with --events")
-    now = standing(folder)
-    screen.say(f"{run}: came to the end of the input: {now.events:,} events in {now.epoch + 1} epochs")
+class Story:
+    """The runs of the job, and what is done to it meanwhile."""
+
+    def __init__(self, screen: Screen, folder: Path, *, rows_per_epoch: int, events: int) -> None:
+        self._screen, self._folder, self._rows_per_epoch, self._events = screen, folder, rows_per_epoch, events
+        self._has_changed_limit = False
+
+    def run(self, killed: int, *, kill_at: int | None) -> JobProcess:
+        """One run of the job: until so many events are published and the next epoch is under way, or until all are."""
+        run, first = f"run {killed + 1}", standing(self._folder).epoch
+        where = "in a process of its own" if killed == 0 else "again, with the same command in the same folder"
+        self._screen.say(f"{run}: starting the job {where} (Spark needs 10 to 30 s)")
+        job = JobProcess(self._folder, self._rows_per_epoch)
+        try:
+            while job.exit_code() is None:
+                now = standing(self._folder)
+                self._screen.update(run if now.epoch > first else f"{run} starts", now.events, now.epoch, killed)
+                self._change_limit(run, now)
+                if kill_at is not None and now.epoch > first and now.events >= kill_at and now.staged:
+                    processes = job.kill()
+                    left = _left_behind(standing(self._folder))
+                    self._screen.say(f"{run}: SIGKILL to its {processes} processes; {left}")
+                    return job
+                if kill_at is None and now.events >= self._events and self._has_changed_limit:
+                    read = f"{now.events:,} events in {now.epoch + 1} epochs"
+                    self._screen.say(f"{run}: has read and published everything: {read}")
+                    return job
+                time.sleep(_POLL_S)
+        except BaseException:
+            job.kill()
+            raise
+        ended = f"{run} ended with exit code {job.exit_code()}"
+        raise DemoFailed(f"{ended}; its log ends with\n\n{log_tail(self._folder)}\n")
+
+    def _change_limit(self, run: str, now: Standing) -> None:
+        """Once, when half of the events are published."""
+        if self._has_changed_limit or now.events < self._events // 2:
+            return
+        change_limit(self._folder / "log", LATER_LIMIT_CENTS)
+        self._has_changed_limit = True
+        before, after = money(FIRST_LIMIT_CENTS), money(LATER_LIMIT_CENTS)
+        self._screen.say(
+            f"{run}: the rule changes while the job runs: large orders are those above {after}, not {before}"
+        )
 
 
 def _left_behind(now: Standing) -> str:
@@ -109,13 +146,31 @@ def _left_behind(now: Standing) -> str:
 
 def _prove(screen: Screen, folder: Path, truth: Truth, kills: int) -> None:
     clicks, sales = compare_clicks(folder / "clicks", truth), compare_sales(folder / "sales", truth)
-    screen.show("Clicks per user", "user", clicks, "{:,}".format)
-    screen.show("Sales per product", "product", sales, lambda cents: f"{cents / 100:,.2f}")
-    if not (clicks.exact and sales.exact):
-        wrong = [line.key for line in clicks.lines + sales.lines if not line.exact]
+    minutes = compare_minutes(read_minutes(folder / "minutes"), truth.minutes)
+    large = compare_limits(read_large(folder / "large"), truth.orders, FIRST_LIMIT_CENTS, LATER_LIMIT_CENTS)
+    proofs = [
+        proof.of_totals("Clicks per user", "user", clicks, "{:,}".format),
+        proof.of_totals("Sales per product", "product", sales, proof.money),
+        proof.of_minutes("Sales per product and minute, corrected as late orders came", minutes),
+        proof.of_limits("Large orders, by a limit that changed", large),
+    ]
+    for one in proofs:
+        screen.show(one)
+    if wrong := [key for one in proofs for key in one.wrong]:
         raise DemoFailed(f"the job's output differs from the truth for {', '.join(wrong[:10])}")
     events, rows = (clicks.total().events + sales.total().events, clicks.total().rows + sales.total().rows)
     screen.say(f"exact after {kills} kills: {events:,} events in, {rows:,} rows out, none lost, none doubled")
+
+
+def _stay(screen: Screen, folder: Path, job: JobProcess, number: int) -> None:
+    """Let orders come, one a second, until somebody ends it."""
+    screen.say("the job goes on, with an order each second, until Ctrl-C; look at it from another shell:")
+    screen.say(f"  headwater status {folder / 'job'} --watch")
+    while job.exit_code() is None:
+        append_order(folder / "log", number)
+        number += 1
+        time.sleep(1.0)
+    raise DemoFailed(f"the job ended with exit code {job.exit_code()}; its log ends with\n\n{log_tail(folder)}\n")
 
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
@@ -123,6 +178,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--events", type=int, default=120_000, metavar="N", help="how many; default 120000")
     options.add_argument("--kills", type=int, default=2, metavar="N", help="how often to kill the job; default 2")
     options.add_argument("--folder", type=Path, help="an empty or new folder to work in; it is kept")
+    options.add_argument("--stay", action="store_true", help="let the job go on in the end, until Ctrl-C")
     options.add_argument("--keep", action="store_true", help="keep the temporary folder")
     args = options.parse_args(given)
     if args.events < 1_000:

@@ -54,6 +54,11 @@ class JobProcess:
         """How the run ended; None while it goes on."""
         return self._process.poll()
 
+    def stop(self) -> None:
+        """Ask the job to stop, and wait until its process has ended."""
+        hw.control.request_stop(self._folder / "job")
+        self._process.wait()
+
     def kill(self) -> int:
         """SIGKILL every process of the run: Python, the JVM and Spark's Python workers. Gives their number."""
         killed: set[int] = set()
@@ -78,7 +83,7 @@ def standing(folder: Path) -> Standing:
     staged = [path for path in folder.glob("*/_headwater/staging/*") if int(path.name[:10]) > job.published]
     return Standing(
         epoch=job.published,
-        events=sum(at for splits in job.positions.values() for at in splits.values()),
+        events=sum(at for name in ("clicks", "orders") for at in job.positions.get(name, {}).values()),
         planned=job.planned,
         committed=job.committed,
         staged=len(staged),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from headwater.demo.check import Comparison, Line
+from headwater.demo.proof import Proof
 
-_TOP = 10
+_TOP = 5
 _NEWS_S, _NO_NEWS_S = 2.0, 10.0
 """How often progress, and the lack of it, is a line of its own where lines cannot be rewritten."""
 
@@ -66,18 +65,19 @@ class Screen:
             self._last_line, self._last_events = time.monotonic(), events
             self.say(f"{phase}: {events:,} of {self._events:,} events, {facts}")
 
-    def show(self, title: str, key: str, comparison: Comparison, value: Callable[[int], str]) -> None:
-        """The table of one output: the busiest keys, or the wrong ones, and the line over all."""
+    def show(self, proof: Proof) -> None:
+        """A table of the proof: the first lines, which are the wrong ones if there are any, and the line over all."""
         self._end_progress()
-        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.add_column(key)
-        for name in ("events", "rows", "lost", "doubled", "true total", "job's total"):
-            table.add_column(name, justify="right")
-        table.add_column("exact")
-        for line in comparison.lines[:_TOP]:
-            table.add_row(*_cells(line, value))
+        table = Table(
+            title=proof.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
+        for number, name in enumerate((*proof.columns, "exact")):
+            table.add_column(name, justify="right" if 0 < number < len(proof.columns) else "left")
+        for cells, is_exact in proof.lines[:_TOP]:
+            table.add_row(*cells, _verdict(is_exact=is_exact))
         table.add_section()
-        table.add_row(*_cells(comparison.total(), value), style="bold")
+        cells, is_exact = proof.total
+        table.add_row(*cells, _verdict(is_exact=is_exact), style="bold")
         self._console.print(table)
 
     def fail(self, message: str) -> None:
@@ -90,7 +90,5 @@ class Screen:
             self._progress.stop()
 
 
-def _cells(line: Line, value: Callable[[int], str]) -> list[str]:
-    counts = (line.events, line.rows, line.lost, line.doubled)
-    verdict = "[green]yes[/]" if line.exact else "[bold red]NO[/]"
-    return [line.key, *(f"{n:,}" for n in counts), value(line.expected), value(line.found), verdict]
+def _verdict(*, is_exact: bool) -> str:
+    return "[green]yes[/]" if is_exact else "[bold red]NO[/]"
