@@ -90,8 +90,8 @@ class Environment(SqlDoor, Previews, Samples):
         metrics: JobWatcher | Sequence[JobWatcher] = (),
     ) -> None:
         """Without `job_dir` the job runs in a temporary folder and nothing of it survives the process.
-        `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
 
+        `checkpoint_interval` is the time between epochs of a job that waits for input; `max_rows_per_epoch` bounds what
         each source gives to one epoch, except files, which have `max_files_per_epoch`. So many of the newest checkpoints
         are retained as `checkpoints_retained` says, and `hw.checkpoints` lists them. `restart` says what to do when the
         running job fails: one of `hw.restart`, of which `none()` is the default. `state_backend` says where the working
@@ -265,8 +265,8 @@ class Environment(SqlDoor, Previews, Samples):
             clock=clock,
             restart_time=restart_time,
             watchers=self._watchers,
-        return self._started
         )
+        return self._started
 
     def run(
         self,
@@ -347,8 +347,8 @@ class Environment(SqlDoor, Previews, Samples):
         clock: Clock = wall_clock,
         restart_time: RestartTime | None = None,
         watchers: tuple[JobWatcher, ...] = (),
-        check_may_start()
     ) -> Job:
+        check_may_start()
         show_log(self._log_level, self._log_format)
         is_whole, graph = graph is self.graph, graph.with_own_sources()
         plan = self._plan(graph, is_whole=is_whole)
