@@ -31,6 +31,8 @@ Sample = int | Duration | Mapping[str, Any]
 """So many rows, or what comes in a time, or rows by the uids of sources."""
 _EPOCHS = 48
 """In so many epochs a sample of rows is read: enough to see how state goes on."""
+_ROWS_BY_TIME = 10_000
+"""At most so many of each source are in an epoch of a sample that has a time."""
 _QUIET_EPOCHS, _QUIET_S = 3, 5.0
 """A sample has come to its end when so many epochs gave no row; where more may come, when none came for so long."""
 
@@ -69,6 +71,10 @@ class Samples(ABC):
         """
         if sample is None:
             return explained_state(self.plan())
+        if rows_per_second is not None and not rows_per_second > 0:
+            raise GraphError.bad_argument(
+                "explain_state", "needs rows_per_second above 0", rows_per_second, "say how many rows come"
+            )
         check_may_start()
         self.graph.validate()
         given = _given(self.graph, sample) if isinstance(sample, Mapping) else {}
@@ -79,7 +85,7 @@ class Samples(ABC):
                     f"a sample of source {node.name!r} cannot be read: a DataFrame is Spark's",
                     f"give rows for it, as sample={{{node.name!r}: rows}}",
                 )
-        return _Sampling.of(sample, rows_per_second, plan, given).run(plan)
+        return _Sampling(plan, _Enough.of(sample, plan, given), rows_per_second).run()
 
 
 def _given(graph: Graph, rows: Mapping[str, Any]) -> dict[str, Source]:
@@ -96,52 +102,54 @@ def _given(graph: Graph, rows: Mapping[str, Any]) -> dict[str, Source]:
     return found
 
 
-@dataclass
-class _Sampling:
-    """One run over a sample: when it has seen enough, and what time it is in it."""
+@dataclass(frozen=True)
+class _Enough:
+    """How much of its input a sample has; what is None does not bound it."""
 
-    most_rows: int | None
-    most_ms: int | None
-    rows_per_second: float | None
+    rows: int | None
+    ms: int | None
     each: int
     """The rows of an epoch."""
 
     @classmethod
-    def of(cls, sample: Sample, rows_per_second: float | None, plan: JobPlan, given: Mapping[str, Source]) -> _Sampling:
-        if rows_per_second is not None and not rows_per_second > 0:
-            raise GraphError.bad_argument(
-                "explain_state", "needs rows_per_second above 0", rows_per_second, "say how many rows come"
-            )
+    def of(cls, sample: Sample, plan: JobPlan, given: Mapping[str, Source]) -> _Enough:
         if isinstance(sample, Mapping):
             rows = sum(sum(source.latest(source.earliest(), 0).values()) for source in given.values())
-            return cls(None, None, rows_per_second, max(1, rows // _EPOCHS))
+            return cls(None, None, max(1, rows // _EPOCHS))
         if isinstance(sample, int):
             if sample < 1:
                 raise GraphError.bad_argument("explain_state", "needs a sample of 1 row or more", sample, "raise it")
-            sources = max(1, len(plan.sources()))
-            return cls(sample, None, rows_per_second, max(1, sample // _EPOCHS // sources))
-        return cls(None, duration_ms(sample, what="the sample of explain_state"), rows_per_second, 10_000)
+            return cls(sample, None, max(1, sample // _EPOCHS // max(1, len(plan.sources()))))
+        return cls(None, duration_ms(sample, what="the sample of explain_state"), _ROWS_BY_TIME)
 
-    def run(self, plan: JobPlan) -> StateExplanation:
-        """Let the job run until it has seen enough."""
+
+class _Sampling:
+    """One run over a sample: whether it has seen enough, and what time it is in it."""
+
+    def __init__(self, plan: JobPlan, enough: _Enough, rows_per_second: float | None) -> None:
+        self._plan, self._enough, self._rows_per_second = plan, enough, rows_per_second
         self._bounded = all(node.source.bounded for node in plan.sources())
-        for node in plan.sources():
-            node.source.bounded = False  # the end of the sample is not that of the input, at which all would fire
         self._has_own_rate = False
-        self._ready, self._job = threading.Event(), None
         self._rows = self._rows_epoch = 0
         self._began_s = self._rows_s = time.monotonic()
         self._start_ms = wall_clock(0)
+        self._ready = threading.Event()
+        self._job: Job | None = None
+
+    def run(self) -> StateExplanation:
+        """Let the job run until it has seen enough."""
+        for node in self._plan.sources():
+            node.source.bounded = False  # the end of the sample is not that of the input, at which all would fire
         settings = Settings(
             job_dir=None,
             checkpoint_interval_ms=1,
             checkpoints_retained=2,
-            max_rows_per_epoch=self.each,
+            max_rows_per_epoch=self._enough.each,
             bounded=False,
             on_step=self._see,
             clock=self._now_ms,
         )
-        job = self._job = LocalEngine().start(plan, settings)
+        job = self._job = LocalEngine().start(self._plan, settings)
         self._ready.set()
         try:
             job.wait()
@@ -149,8 +157,8 @@ class _Sampling:
             job.stop()
             raise
         told = job.explain_state()
-        at = "" if self.rows_per_second is None else f" at {self.rows_per_second:g} a second"
-        within = "" if self.most_ms is None else f" of {duration_text(self.most_ms)}"
+        at = "" if self._rows_per_second is None else f" at {self._rows_per_second:g} a second"
+        within = "" if self._enough.ms is None else f" of {duration_text(self._enough.ms)}"
         return StateExplanation(told.job, told.steps, f"in a sample{within} of {self._rows:,} rows{at}")
 
     def _now_ms(self, epoch: int) -> int:
@@ -159,16 +167,16 @@ class _Sampling:
         Where no row comes while time stands still, a source gives rows by time itself.
         """
         self._has_own_rate = self._has_own_rate or (not self._rows and epoch >= _QUIET_EPOCHS)
-        if self._has_own_rate or (self.most_ms is not None and self.rows_per_second is None):
+        if self._has_own_rate or (self._enough.ms is not None and self._rows_per_second is None):
             return wall_clock(epoch)
-        return self._start_ms + int(self._rows * 1000 / (self.rows_per_second or math.inf))
+        return self._start_ms + int(self._rows * 1000 / (self._rows_per_second or math.inf))
 
     def _see(self, step: EpochStep, epoch: int) -> None:
         """Called between epochs, on the thread that runs them: when enough was seen, no more are begun."""
         self._ready.wait()
         if step is not EpochStep.CLEANED:
             return
-        job: Job | None = self._job
+        job = self._job
         assert job is not None
         rows = sum(one.rows_in for splits in job.status().splits.values() for one in splits.values())
         now_s = time.monotonic()
@@ -178,11 +186,12 @@ class _Sampling:
             job.begin_stop(None, drain=False)
 
     def _is_enough(self, epoch: int, now_s: float) -> bool:
-        if self.most_rows is not None and self._rows >= self.most_rows:
+        enough = self._enough
+        if enough.rows is not None and self._rows >= enough.rows:
             return True
-        if self.most_ms is not None and now_s - self._began_s >= self.most_ms / 1000:
+        if enough.ms is not None and now_s - self._began_s >= enough.ms / 1000:
             return True
         is_quiet = epoch - self._rows_epoch >= _QUIET_EPOCHS
-        if not is_quiet or (self.most_ms is not None and not self._bounded):
+        if not is_quiet or (enough.ms is not None and not self._bounded):
             return False
         return (self._bounded and self._rows > 0) or now_s - self._rows_s >= _QUIET_S
