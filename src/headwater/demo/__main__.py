@@ -13,6 +13,7 @@ from pathlib import Path
 
 from headwater.demo import proof
 from headwater.demo.check import compare_clicks, compare_sales
+from headwater.demo.dashboard import dashboard
 from headwater.demo.events import (
     FIRST_LIMIT_CENTS,
     LATER_LIMIT_CENTS,
@@ -36,6 +37,9 @@ _POLL_S = 0.05
 """Much less than an epoch takes, so that a kill hits the one that was seen; looking costs about a millisecond."""
 
 
+_NO_DASHBOARD = "pip install 'headwater[ui]' shows the job in a browser"
+
+
 class DemoFailed(Exception):
     """The job did not do what the demo is there to show."""
 
@@ -47,8 +51,9 @@ def main(given: Sequence[str] | None = None) -> int:
         signal.signal(terminated, lambda number, _: sys.exit(128 + number))
     folder = args.folder or Path(tempfile.mkdtemp(prefix="headwater-demo-"))
     keep = args.keep or args.folder is not None
-    with Screen(args.events, args.kills) as screen:
+    with Screen(args.events, args.kills) as screen, dashboard(folder) as address:
         try:
+            screen.say(f"dashboard: {address or _NO_DASHBOARD}")
             _tell(screen, folder.absolute(), args)
         except DemoFailed as failure:
             screen.fail(f"FAILED: {failure}\nEverything is kept in {folder}")
@@ -164,8 +169,8 @@ def _prove(screen: Screen, folder: Path, truth: Truth, kills: int) -> None:
 
 def _stay(screen: Screen, folder: Path, job: JobProcess, number: int) -> None:
     """Let orders come, one a second, until somebody ends it."""
-    screen.say("the job goes on, with an order each second, until Ctrl-C; look at it from another shell:")
-    screen.say(f"  headwater status {folder / 'job'} --watch")
+    status = f"headwater status {folder / 'job'}"
+    screen.say(f"the job goes on, with an order each second, until Ctrl-C; see the dashboard, or {status}")
     while job.exit_code() is None:
         append_order(folder / "log", number)
         number += 1
