@@ -51,8 +51,21 @@ def over_processing_time(rows: Stream) -> dict[str, Stream]:
     }
 
 
+def over_ttl(rows: Stream) -> dict[str, Stream]:
+    """Partitions that are forgotten; rows of a stretch of time are not."""
+    settings: dict[str, Any] = {"partition_by": ["k"], "ttl": "10 ms"}
+    total = {"total": hw.sum("v")}
+    return {
+        "main": over(rows, "all", functions={**total, "different": hw.count_distinct("v"), **NUMBERS}, **settings),
+        "rows": over(rows, "by_rows", functions={**total, "before": Lag("v")}, frame=Frame("rows", 1), **settings),
+        "range": over(rows, "by_range", functions=total, frame=Frame("range", 1000), **settings),
+        "together": over(rows, "together", functions={"n": hw.count()}, ttl="10 ms"),
+    }
+
+
 PROGRAMS: dict[str, Program] = {
     "over_all": over_all,
     "over_last": over_last,
+    "over_ttl": over_ttl,
     "over_processing_time": over_processing_time,
 }

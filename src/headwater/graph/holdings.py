@@ -121,6 +121,17 @@ def _window_lasts(node: Any) -> dict[str, Any]:
     return {} if size_ms is None else {"lasts_ms": size_ms + node.lateness_ms, "clock": node.assigner.domain}
 
 
+def _session(node: Any) -> tuple[Holding, ...]:
+    per = f"{_per(node.key)} and session (gap {duration_text(node.gap_ms)})"
+    until = f"{'the watermark' if node.time == EVENT else 'the clock'} passes the end of the session"
+    if not node.folds:
+        size = sum(bytes_of(node.rows.field(name).type) for name in node.kept_columns)
+        return (Holding(f"{', '.join(node.kept_columns)} of every row", per, until, size),)
+    functions = [_function(aggregate, takes_back=False) for aggregate in node.aggregates.values()]
+    size = 16 * len(functions) + bytes_of(node.key.type)
+    return (Holding(", ".join(dict.fromkeys(functions)), per, until, size),)
+
+
 def _window_end(node: Any) -> str:
     if not node.assigner.is_bounded:
         return "its trigger purges it"
@@ -217,8 +228,9 @@ def _distinct(node: Any) -> tuple[Holding, ...]:
 
 def _keep(node: Any) -> tuple[Holding, ...]:
     is_first = node.operation == "keep_first"
-    until = _for(None if is_first else node.ttl_ms, "deduplicate in windows", since=_LAST_ROW)
-    what = f"the {'first' if is_first else 'last'} row"
+    since = "it was given" if is_first else _LAST_ROW
+    until = _for(node.ttl_ms, "deduplicate in windows", _IDLE, since=since)
+    what = "the first row until it is given, then that it was" if is_first else "the last row"
     return (Holding(what, _per(node.key), entry_bytes=_row_bytes(node.schema), **until),)
 
 
@@ -242,32 +254,26 @@ def _over(node: Any) -> tuple[Holding, ...]:
         found.append(Holding("rows", _per(node.key), "the watermark passes their time", _row_bytes(node.rows)))
     preceding = node.frame.preceding
     if preceding is None:
-        ways = ("bound the frame: ROWS or RANGE BETWEEN … PRECEDING",)
-        found.append(
-            Holding("one accumulator for each function", _per(node.key), NEVER, 16 * len(node.functions), ways)
-        )
+        until = _for(node.ttl_ms, "bound the frame: RANGE BETWEEN … PRECEDING", _IDLE, since=_LAST_ROW)
+        size = 16 * len(node.functions)
+        found.append(Holding("one accumulator for each function", _per(node.key), entry_bytes=size, **until))
     elif node.frame.kind == "rows":
-        found.append(
-            Holding(
-                f"the last {preceding} rows",
-                _per(node.key),
-                NEVER,
-                _row_bytes(node.rows),
-                ("bound the frame by RANGE",),
-            )
-        )
+        until = _for(node.ttl_ms, "bound the frame by RANGE", _IDLE, since=_LAST_ROW)
+        what = f"the last {preceding} rows"
+        found.append(Holding(what, _per(node.key), entry_bytes=_row_bytes(node.rows), **until))
     else:
         stays = preceding * 3 // 2 if node.time == EVENT else preceding  # as rows that come late have frames, too
-        until = f"{clock} passes their time by {duration_text(stays)}"
+        passed = f"{clock} passes their time by {duration_text(stays)}"
         found.append(
-            Holding("rows of the frame", _per(node.key), until, _row_bytes(node.rows), lasts_ms=stays, clock=node.time)
+            Holding("rows of the frame", _per(node.key), passed, _row_bytes(node.rows), lasts_ms=stays, clock=node.time)
         )
     return tuple(found)
 
 
 def _normalize(node: Any) -> tuple[Holding, ...]:
     ways = ("write to what takes upserts by this key", "delete keys that are not needed any more")
-    return (Holding("the row that is there", _per(node.key), NEVER, _row_bytes(node.schema), ways),)
+    what = "the row that is there (without a ttl, as the row that goes is to be told)"
+    return (Holding(what, _per(node.key), NEVER, _row_bytes(node.schema), ways),)
 
 
 def _reduce(node: Any) -> tuple[Holding, ...]:
@@ -310,6 +316,7 @@ HOLDINGS: Final[Mapping[str, Callable[[Any], tuple[Holding, ...]]]] = {
     "reduce": _reduce,
     "regular_join": _regular_join,
     "running": _running,
+    "session": _session,
     "stateful_process": _process,
     "temporal_join": _temporal_join,
     "top_n": _top_n,

@@ -14,6 +14,25 @@ from headwater.state.idle import WRITTEN, IdleAccumulators
 from headwater.state.table import KeyedLayout
 
 
+def accumulators(
+    name: str,
+    schema: pa.Schema,
+    step: str,
+    key: Key,
+    *,
+    ttl_ms: int | None,
+    since_first: bool = False,
+    backend: StateBackend,
+) -> Accumulators:
+    """Accumulators of keys, which are forgotten if there is a ttl."""
+    stored = schema if ttl_ms is None else schema.append(WRITTEN)
+    kept = open_accumulators(name, stored, step, key.type, key_spread(key), backend=backend)
+    if ttl_ms is None:
+        return kept
+    times = backend.times(ValueState(name, "boolean"), key.type)
+    return IdleAccumulators(kept, ttl_ms, KeyedLayout(step, name, key.type, []), times, since_first=since_first)
+
+
 class ForgetsIdleKeys(StatefulOperator):
     """A step with one table of accumulators."""
 
@@ -29,15 +48,10 @@ class ForgetsIdleKeys(StatefulOperator):
         backend: StateBackend,
     ) -> None:
         """With `since_first` a key is forgotten so long after it came, however often it was written since."""
-        stored = schema if ttl_ms is None else schema.append(WRITTEN)
-        kept = open_accumulators(name, stored, step, key.type, key_spread(key), backend=backend)
+        kept = accumulators(name, schema, step, key, ttl_ms=ttl_ms, since_first=since_first, backend=backend)
         self._kept: Accumulators = kept
-        self._idle: IdleAccumulators | None = None
+        self._idle = kept if isinstance(kept, IdleAccumulators) else None
         self._expired = 0
-        if ttl_ms is not None:
-            times = backend.times(ValueState(name, "boolean"), key.type)
-            keys = KeyedLayout(step, name, key.type, [])
-            self._kept = self._idle = IdleAccumulators(kept, ttl_ms, keys, times, since_first=since_first)
 
     def _at(self, time: StepTime) -> None:
         """What comes is of this time; keys that were idle for too long are forgotten."""

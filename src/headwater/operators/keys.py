@@ -16,7 +16,8 @@ from headwater.graph.edges import Key
 from headwater.state.keys import Hashes, hash_keys
 from headwater.state.spread import BY_KEY, TO_FIRST, Spread
 
-_NO_KEY = True
+NO_KEY = True
+"""The key of all rows of steps that have none."""
 
 
 def key_arrays(batch: Batch, key: Key) -> list[pa.Array | pa.ChunkedArray]:
@@ -58,7 +59,7 @@ def keys_of(batch: Batch, key: Key, decoded: Mapping[str, list[Any]] | None = No
     if batch.key is not None:
         return decode(batch.key)
     if key.is_nothing:
-        return repeat(_NO_KEY, len(batch))
+        return repeat(NO_KEY, len(batch))
     if decoded is None:
         decoded = {name: decode(batch.table.column(name)) for name in key.columns}
     columns = [decoded[name] for name in key.columns]

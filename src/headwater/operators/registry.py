@@ -34,6 +34,7 @@ STATEFUL: dict[str, Home] = {
     "reduce": ("reduce", "ReduceOperator"),
     "regular_join": ("join.regular", "RegularJoinOperator"),
     "running": ("running", "RunningOperator"),
+    "session": ("window.session", "SessionOperator"),
     "stateful_process": ("process.stateful", "StatefulProcessOperator"),
     "temporal_join": ("join.temporal", "TemporalJoinOperator"),
     "top_n": ("rank.top_n", "TopNOperator"),

@@ -50,6 +50,7 @@ from headwater.graph.nodes import (
     RegularJoinNode,
     RunningNode,
     SelectNode,
+    SessionNode,
     SinkNode,
     SourceNode,
     StatefulProcessNode,
@@ -216,6 +217,10 @@ MADE: dict[type[Node], list[Callable[[Flows], Node]]] = {
     IntervalJoinNode: [
         lambda f: IntervalJoinNode.of(f.keyed, f.others_keyed, between=("0 s", "5 s"), unmatched_left=LATE)
     ],
+    SessionNode: [
+        lambda f: SessionNode.of(f.rows, gap="5 s", partition_by=["k"], aggregates={"total": hw.sum("n")}),
+        lambda f: SessionNode.of(f.rows, gap="5 s", time="processing", bounds=("from", "to")),
+    ],
     RegularJoinNode: [lambda f: RegularJoinNode.of(f.keyed, f.others_keyed, how="left")],
     TemporalJoinNode: [lambda f: TemporalJoinNode.of(f.keyed, f.others_keyed)],
     WindowNode: [
@@ -311,6 +316,13 @@ KEPT: dict[type[Node], dict[str, Any]] = {
         "nulls flipped": ["n"],
     },
     RunningNode: {"key": "k: string", "aggregates": {"total": "hw.sum('n')"}, "rows": "k string, n bigint, at bigint"},
+    SessionNode: {
+        "key": "k: string",
+        "rows": "k string, n bigint, at bigint",
+        "gap ms": 5000,
+        "time": "event",
+        "aggregates": {"total": "hw.sum('n')"},
+    },
     IntervalJoinNode: {
         "key": "k: string",
         "right key": "k",
@@ -427,6 +439,10 @@ def test_every_kind_that_keeps_something_says_what_in_words_that_stay(flows: Flo
             lambda f: TopNNode.of(f.keyed, n=3, by="n", nulls_first=[True] * 2),
             "for each column whether nulls come first",
         ),
+        (lambda f: SessionNode.of(f.rows, gap="0 s"), "'session' needs a gap between sessions; got '0 ms'"),
+        (lambda f: SessionNode.of(f.rows, gap="1 s", time="row"), "takes sessions in time='event' or 'processing'"),
+        (lambda f: SessionNode.of(f.rows, gap="1 s", bounds=("k", "to")), "shows windows in new columns; got 'k'"),
+        (lambda f: SessionNode.of(f.rows, gap="1 s", partition_by=["m"]), "there is no field 'm'"),
         (lambda f: WindowTopNNode.of(f.rows, window_end="k", n=3, by="n"), "takes event time from a timestamp"),
         (lambda f: KeepFirstNode.of(f.rows, by=[]), "'keep_first' needs columns to tell rows by"),
         (

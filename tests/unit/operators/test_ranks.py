@@ -230,6 +230,24 @@ def test_the_last_row_by_time_is_that_of_all_so_far(epochs: list[tuple[list[Any]
         assert told == {key: (row, "+U" if key in before else "+I") for key, row in changed.items()}
 
 
+def test_with_a_ttl_a_key_has_a_first_row_again_so_long_after_it_was_given() -> None:
+    build = node_of(KeepFirstNode.of, by="k", ttl="1 s")
+    harness = Harness(build, "k string, id long")
+    harness.push(("a", 1), at=10)
+    harness.advance_to(5_000)
+    harness.watermark(10)
+    harness.push(("a", 2), at=20)
+    harness.advance_to(5_999)
+    harness.watermark(20)
+    harness = Harness.restore(build, "k string, id long", harness.snapshot())
+    harness.advance_to(6_000)
+    harness.push(("a", 3), at=30)
+    harness.watermark(30)
+    assert [row.id for row in harness.take()] == [3]
+    harness.advance_to(7_000)
+    assert harness.state_sizes() == {}
+
+
 @examples(100)
 @given(TIMED, st.integers(1, 2), st.integers(0, 2), st.booleans())
 def test_the_ranks_of_a_window_are_those_of_its_rows(

@@ -20,14 +20,6 @@ CONSTRUCTS = yaml.safe_load((Path(__file__).parents[2] / "golden/sql/constructs.
 FEW, MANY = 500, 5_000
 MOST = 0.1
 """So many calls more for a row are none: some steps work in as many rounds as the logarithm of the rows."""
-ROW_BY_ROW = {
-    "a session for each row": (
-        "SELECT id, window_end, COUNT(*) FROM TABLE(SESSION(TABLE a PARTITION BY id, DESCRIPTOR(ts), "
-        "INTERVAL '1' SECOND)) GROUP BY id, window_start, window_end"
-    ),
-    "SESSION without groups": CONSTRUCTS["SESSION without groups"],
-}
-"""What makes calls for rows: sessions are merged one by one, and here each row is one; what they collect, value by value."""
 
 
 class Nowhere(MemorySink):
@@ -67,13 +59,8 @@ def job(query: str, count: int) -> Callable[[], Any]:
     return lambda: env.run(bounded=True)
 
 
-@pytest.mark.parametrize("name", [name for name in CONSTRUCTS if name not in ROW_BY_ROW])
+@pytest.mark.parametrize("name", CONSTRUCTS)
 def test_no_operator_makes_calls_for_rows(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert growth(lambda count: job(CONSTRUCTS[name], count), FEW, MANY) < MOST
-
-
-@pytest.mark.parametrize("name", ROW_BY_ROW)
-def test_what_makes_calls_for_rows_is_known(name: str) -> None:
-    assert growth(lambda count: job(ROW_BY_ROW[name], count), 50, 500) > MOST

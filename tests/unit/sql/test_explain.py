@@ -6,8 +6,17 @@ import pytest
 
 import headwater as hw
 from headwater.graph.holdings import HOLDINGS, NEVER, holdings
-from headwater.graph.nodes import KeepLastNode, Node, RegularJoinNode, RunningNode, TopNNode
+from headwater.graph.nodes import (
+    KeepFirstNode,
+    KeepLastNode,
+    Node,
+    OverAggregateNode,
+    RegularJoinNode,
+    RunningNode,
+    TopNNode,
+)
 from headwater.graph.nodes import __all__ as names
+from headwater.graph.nodes.over import Frame
 
 
 def explained(text: str, of: str) -> str:
@@ -79,3 +88,10 @@ def test_state_that_is_forgotten_in_time_is_told_to_end() -> None:
     told = [holding.until for node in (groups, last, top, join) for holding in holdings(node)]
     idle, came = "1 h after the last row of its key", "1 h after it came"
     assert told == [idle, idle, came, came, NEVER]
+    first = KeepFirstNode.of(flow, by="k", ttl="1 h")
+    some = {"functions": {"total": hw.sum("n")}, "partition_by": ["k"], "ttl": "1 h", "time": "processing"}
+    overs = [
+        OverAggregateNode.of(flow, frame=frame, **some) for frame in (Frame(), Frame("rows", 2), Frame("range", 2))
+    ]
+    told = [holding.until for node in (first, *overs) for holding in holdings(node)]
+    assert told == ["1 h after it was given", idle, idle, "the clock passes their time by 2 ms"]

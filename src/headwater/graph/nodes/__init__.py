@@ -15,6 +15,7 @@ from headwater.graph.nodes.over import OverAggregateNode
 from headwater.graph.nodes.process import BroadcastProcessNode, CoProcessNode, KeyedProcessNode, StatefulProcessNode
 from headwater.graph.nodes.ranks import TopNNode, WindowTopNNode
 from headwater.graph.nodes.rows import FilterNode, FlatMapNode, MapAsyncNode, MapNode, ProcessNode, RowFunctionNode
+from headwater.graph.nodes.sessions import SessionNode
 from headwater.graph.nodes.times import AssignWatermarksNode, DelayWatermarksNode
 from headwater.graph.nodes.windows import WindowInput, WindowJoinNode, WindowNode
 
@@ -48,6 +49,7 @@ __all__ = [
     "RowFunctionNode",
     "RunningNode",
     "SelectNode",
+    "SessionNode",
     "SinkNode",
     "SourceNode",
     "StatefulProcessNode",

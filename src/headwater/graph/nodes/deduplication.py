@@ -106,11 +106,16 @@ class KeepFirstNode(Node):
     without_event_time: ClassVar[str] = "take event time from a column with .assign_watermarks(...)"
 
     key: Key
+    ttl_ms: int | None = None
+    """After how long, in processing time, it is forgotten that the row of a key was given."""
 
     @classmethod
-    def of(cls, flow: Flow, *, by: str | Sequence[str], name: str = "keep_first") -> Self:
-        key = _key(flow, by, name)
-        return cls(name=name, inputs=flow.keyed(key).edges, schema=flow.schema, key=key)
+    def of(cls, flow: Flow, *, by: str | Sequence[str], ttl: Duration | None = None, name: str = "keep_first") -> Self:
+        key, ttl_ms = _key(flow, by, name), checked_ttl(ttl, name)
+        return cls(name=name, inputs=flow.keyed(key).edges, schema=flow.schema, key=key, ttl_ms=ttl_ms)
+
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
 
     @property
     def needs_times(self) -> bool:
@@ -122,10 +127,11 @@ class KeepFirstNode(Node):
 
     @property
     def grows(self) -> str | None:
-        return "every key of its input"
+        return "every key of its input" if self.ttl_ms is None else None
 
     def kept(self) -> dict[str, Any]:
-        return {"key": self.key.typed(), "rows": self.schema.ddl()}
+        words: dict[str, Any] = {"key": self.key.typed(), "rows": self.schema.ddl()}
+        return {**words, **forgets("given", self.ttl_ms, "it was given")}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
 from headwater.aggregates import Aggregate, result_fields
 from headwater.data.schema import Schema, type_ddl
+from headwater.durations import Duration
 from headwater.errors import GraphError
 from headwater.functions import EVENT, PROCESSING
+from headwater.graph.checks import checked_ttl
 from headwater.graph.edges import NO_KEY, Key
 from headwater.graph.flow import Flow
-from headwater.graph.nodes.core import Node
+from headwater.graph.nodes.core import Node, lasts, ttls
 
 ROWS, RANGE = "rows", "range"
 
@@ -83,6 +85,7 @@ class OverAggregateNode(Node):
     time: str
     frame: Frame
     functions: Mapping[str, OverFunction]
+    ttl_ms: int | None = None
 
     @classmethod
     def of(
@@ -93,9 +96,13 @@ class OverAggregateNode(Node):
         partition_by: Sequence[str] = (),
         time: str = EVENT,
         frame: Frame = ALL_SO_FAR,
+        ttl: Duration | None = None,
         name: str = "over_aggregate",
     ) -> Self:
-        """Without columns to partition by, all rows are one partition, on one subtask."""
+        """Without columns to partition by, all rows are one partition, on one subtask.
+
+        With `ttl` a partition that has had no rows for so long, and of which none waits, is forgotten.
+        """
         if time not in (EVENT, PROCESSING):
             raise GraphError.bad_argument(
                 name, f"orders rows by time={EVENT!r} or {PROCESSING!r}", time, "choose one of them"
@@ -112,7 +119,26 @@ class OverAggregateNode(Node):
             time=time,
             frame=frame,
             functions=functions,
+            ttl_ms=checked_ttl(ttl, name),
         )
+
+    def lasting(self, ttl_ms: int) -> Self:
+        return replace(self, ttl_ms=self.ttl_ms or ttl_ms)
+
+    @property
+    def endless_states(self) -> list[str]:
+        """Those with something of every partition there ever was: all but the rows of a stretch of time."""
+        found = set()
+        for function in self.functions.values():
+            if isinstance(function, Numbering):
+                found.add("numbers")
+            elif isinstance(function, Lag):
+                found.add("last")
+            elif self.frame.preceding is None:
+                found.add("distinct" if function.function == "count_distinct" else "kept")
+            elif self.frame.kind == ROWS:
+                found.add("last")
+        return sorted(found)
 
     @property
     def needs_times(self) -> bool:
@@ -129,6 +155,7 @@ class OverAggregateNode(Node):
             "time": self.time,
             "frame": str(self.frame),
             "functions": {name: str(function) for name, function in self.functions.items()},
+            **ttls({name: lasts(self.ttl_ms, "the last row of its key") for name in self.endless_states}),
         }
 
 

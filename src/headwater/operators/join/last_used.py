@@ -1,7 +1,8 @@
-"""Which keys of a join no row has asked for or spoken of for a time, on either side."""
+"""Which keys of a step no row has spoken of for a time, on any of its inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,22 @@ from headwater.data.rows import decode, encode, make_rows, row_class
 from headwater.descriptors import ValueState
 from headwater.graph.edges import Key
 from headwater.operators.join.keys import JoinKeys
-from headwater.operators.keys import key_spread
+from headwater.operators.keys import NO_KEY, key_spread
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.idle import WRITTEN, IdleAccumulators
 from headwater.state.table import KeyedLayout, StateTable
 
 LAST_USED = "@last_used"
-"""The name of the state; it is of no use to a join that keeps its rows for ever."""
+"""The name of the state; it is of no use to a step that keeps what it has for ever."""
 _USED = pa.schema([pa.field("used", pa.bool_())])
 
 
 class LastUsed:
-    """The keys of a join with the processing time of their last row."""
+    """The keys of a step with the processing time of their last row."""
 
     def __init__(self, key: Key, step: str, ttl_ms: int, backend: StateBackend) -> None:
-        self._key = pa.field("key", key.type)
+        self._key, self._has_one = pa.field("key", key.type), key.is_nothing
         kept = open_accumulators(LAST_USED, _USED.append(WRITTEN), step, key.type, key_spread(key), backend=backend)
         times = backend.times(ValueState(LAST_USED, "boolean"), key.type)
         self._kept = IdleAccumulators(kept, ttl_ms, KeyedLayout(step, LAST_USED, key.type, []), times)
@@ -39,21 +40,34 @@ class LastUsed:
     def use(self, rows: pa.Table, names: list[str]) -> None:
         """Rows have come whose keys are these columns."""
         columns = [decode(flat(rows.column(name))) for name in names]
-        keys = columns[0] if len(columns) == 1 else make_rows(row_class(tuple(names)), columns)
-        self._use(list(dict.fromkeys(keys)))
+        if not columns:
+            keys: Iterable[Any] = [NO_KEY]
+        else:
+            keys = columns[0] if len(columns) == 1 else make_rows(row_class(tuple(names)), columns)
+        self.use_keys(list(dict.fromkeys(keys)))
 
-    def _use(self, keys: list[Any]) -> None:
+    def use_keys(self, keys: list[Any]) -> None:
+        """Rows have come of these keys, each of which is there once."""
         used = pa.Table.from_arrays([pa.array(np.ones(len(keys), np.bool_))], schema=_USED)
         self._kept.update(keys, lambda *_: used)
 
     def unused(self, now_ms: int) -> JoinKeys:
         """It is this late: the keys that were idle for too long, which are forgotten."""
-        array = encode(self._kept.at(now_ms), self._key, self._key.name)
+        keys = self._kept.at(now_ms)
+        if self._has_one:
+            return JoinKeys([], np.zeros(len(keys), np.uint64))
+        array = encode(keys, self._key, self._key.name)
         return JoinKeys.of(array.flatten() if pa.types.is_struct(array.type) else [array])
 
     def use_again(self, keys: JoinKeys) -> None:
         """These are needed still."""
+        self.use_keys(self.values(keys))
+
+    def values(self, keys: JoinKeys) -> list[Any]:
+        """Keys as Python has them."""
+        if self._has_one:
+            return [NO_KEY] * len(keys)
         array = keys.arrays[0]
         if pa.types.is_struct(self._key.type):
             array = pa.StructArray.from_arrays(keys.arrays, fields=list(self._key.type))
-        self._use(decode(array))
+        return decode(array)

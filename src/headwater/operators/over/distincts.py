@@ -18,12 +18,13 @@ from headwater.operators.aggregation.values import equality_codes
 from headwater.operators.grouping import Codes
 from headwater.operators.keys import key_spread
 from headwater.operators.over.due import Due
+from headwater.operators.over.parts import KeepsAccumulators
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
 
 
-class RunningDistincts:
+class RunningDistincts(KeepsAccumulators):
     """Counts of different values over all rows so far: the values of each partition are kept.
 
     What other aggregates do, to merge accumulators up to each row, would write all values again for each of them.
@@ -53,9 +54,6 @@ class RunningDistincts:
         self.kept.update(due.keys, fold)
         at = due.last_of_time() if self._by_range else np.arange(len(due.times))
         return {name: pa.array(counts[at]) for name, counts in found.items()}
-
-    def expire(self, until_ms: int) -> None:
-        """Nothing is of a time."""
 
 
 def _counted(due: Due, values: pa.Array, lists: pa.Array, places: Places) -> Codes:

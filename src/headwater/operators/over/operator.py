@@ -16,6 +16,7 @@ from headwater.graph.nodes import OverAggregateNode
 from headwater.graph.nodes.over import RANGE, Lag, Numbering
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.join.keys import keys_in
+from headwater.operators.join.last_used import LAST_USED, LastUsed
 from headwater.operators.join.store import RowStore, merged_stores
 from headwater.operators.over.distincts import RunningDistincts
 from headwater.operators.over.due import Due
@@ -41,6 +42,8 @@ class OverAggregateOperator(StatefulOperator):
     In event time rows wait for the watermark, and are given in the order of time, then of arrival. As in Flink, a row whose
     time has passed is dropped if all rows before it count, and else only if a later row of its partition has been given.
     In processing time a row is given at once, but for frames by a stretch of time, in which the rows of one time are one.
+    With a ttl a partition is forgotten when no row has come for it for so long, and none waits; as in Flink, but for what
+    goes by time itself.
     """
 
     needs_order = True
@@ -60,7 +63,10 @@ class OverAggregateOperator(StatefulOperator):
             kept = rows if is_plain else rows.append(pa.field(_AT, pa.int64()))
             self._waiting = RowStore(kept, self._names, backend.shelf)
             self._stores["waiting"] = self._waiting
-        self._dropped = 0
+        self._last_used = (
+            LastUsed(node.key, step, node.ttl_ms, backend) if node.ttl_ms and node.endless_states else None
+        )
+        self._dropped = self._expired = 0
 
     def _make_parts(self, step: str, backend: StateBackend) -> list[Part]:
         node, functions = self._node, self._node.functions
@@ -96,6 +102,9 @@ class OverAggregateOperator(StatefulOperator):
         return parts
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        self._forget_idle(time.now_ms)
+        if self._last_used is not None:
+            self._last_used.use(batch.table, self._names)
         if self._is_event_time:
             batch = self._timely(batch, time.watermark_ms)
             times = np.maximum(batch.timestamps, min(time.watermark_ms, MAX_TIMESTAMP - 1) + 1)
@@ -127,8 +136,27 @@ class OverAggregateOperator(StatefulOperator):
             self._give_until(time.watermark_ms, emit)
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._forget_idle(time.now_ms)
         if not self._is_event_time and self._waiting is not None:
             self._give_until(time.now_ms - 1, emit)  # of which more rows cannot come
+
+    def _forget_idle(self, now_ms: int) -> None:
+        """Forget partitions for which no row has come for the ttl, and none waits."""
+        if self._last_used is None:
+            return
+        is_new = not len(self._last_used.table)
+        unused = self._last_used.unused(now_ms)
+        if is_new:  # perhaps partitions were kept when there was no ttl
+            for part in self._parts:
+                part.tell(self._last_used)
+        if not len(unused):
+            return
+        if self._waiting is not None:
+            is_waited_for = self._waiting.has(unused)
+            self._last_used.use_again(unused.take(np.flatnonzero(is_waited_for)))
+            unused = unused.take(np.flatnonzero(~is_waited_for))
+        values = self._last_used.values(unused)
+        self._expired += sum(part.forget(unused, values) for part in self._parts)
 
     def _give_until(self, until_ms: int, emit: Emit) -> None:
         assert self._waiting is not None
@@ -154,11 +182,15 @@ class OverAggregateOperator(StatefulOperator):
         emit(None, Batch(table, stamps))
 
     def tables(self) -> dict[str, StateTable]:
-        return {**self._tables, **self._stores}
+        idle = {} if self._last_used is None else {LAST_USED: self._last_used.table}
+        return {**self._tables, **self._stores, **idle}
 
     def counters(self) -> dict[str, int]:
-        dropped, self._dropped = self._dropped, 0
-        return {"late_dropped": dropped}
+        counted = {"late_dropped": self._dropped}
+        if self._last_used is not None:
+            counted["state_expired"] = self._expired
+        self._dropped = self._expired = 0
+        return counted
 
     def meta(self) -> dict[str, Any]:
         return {name: store.meta() for name, store in self._stores.items()}

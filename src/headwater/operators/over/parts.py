@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,17 +11,19 @@ import pyarrow.compute as pc
 
 from headwater.aggregates import Aggregate
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, flat
+from headwater.data.rows import decode
 from headwater.functions import EVENT
 from headwater.graph.nodes import OverAggregateNode
 from headwater.graph.nodes.over import RANGE, Lag, Numbering
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Codes
 from headwater.operators.join.keys import JoinKeys
+from headwater.operators.join.last_used import LastUsed
 from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_spread
 from headwater.operators.over.due import Due
 from headwater.operators.over.frames import between, up_to_each
-from headwater.state.accumulators import open_accumulators
+from headwater.state.accumulators import Accumulators, open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
 
@@ -39,8 +41,30 @@ class Part(Protocol):
         """All rows up to a time have been due."""
         return
 
+    def forget(self, keys: JoinKeys, values: list[Any]) -> int:
+        """Forget partitions that had no rows for a time, but for what goes by time itself; gives how many things went."""
+        return 0
 
-class RunningAggregates:
+    def tell(self, last_used: LastUsed) -> None:
+        """Tell of the partitions that could be forgotten."""
+        return
+
+
+class KeepsAccumulators(Part, Protocol):
+    """A part that keeps accumulators by partition."""
+
+    kept: Accumulators
+
+    def forget(self, keys: JoinKeys, values: list[Any]) -> int:
+        there = [values[place] for place in np.flatnonzero(self.kept.has(values)).tolist()]
+        self.kept.remove(there)
+        return len(there)
+
+    def tell(self, last_used: LastUsed) -> None:
+        last_used.use_keys(decode(self.kept.table.dump()["key"]))
+
+
+class RunningAggregates(KeepsAccumulators):
     """Aggregates over all rows so far: one accumulator of each partition is kept."""
 
     def __init__(
@@ -71,11 +95,8 @@ class RunningAggregates:
             found = found.take(pa.array(due.last_of_time()))
         return dict(zip(self._names, self._aggregation.result(found), strict=True))
 
-    def expire(self, until_ms: int) -> None:
-        """Nothing is of a time."""
 
-
-class Numberings:
+class Numberings(KeepsAccumulators):
     """The numbers of rows: how many rows of each partition there were is kept, and the numbers of the last one."""
 
     _SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("rows", "time", "rank", "dense_rank")])
@@ -101,9 +122,6 @@ class Numberings:
 
         self.kept.update(due.keys, fold)
         return {name: pa.array(found[numbering.function]) for name, numbering in self._functions.items()}
-
-    def expire(self, until_ms: int) -> None:
-        """Nothing is of a time."""
 
 
 def _spread(column: pa.ChunkedArray, places: Places, count: int) -> Codes:
@@ -131,7 +149,7 @@ def _numbers(due: Due, rows: Codes, last: tuple[Codes, Codes, Codes]) -> dict[st
     }
 
 
-class LastRows:
+class LastRows(Part):
     """Aggregates over the last rows by number, and values of earlier rows: as many rows as these reach are kept."""
 
     def __init__(
@@ -149,6 +167,7 @@ class LastRows:
         if aggregates and node.time == EVENT:
             self._reach = max(self._reach, 1)  # so that it is known which rows come too late
         read = [name for aggregate in aggregates.values() for name in aggregate.columns]
+        self._key_names = list(node.key.columns)
         self.store, self._columns = _store(node, [*read, *(lag.column for lag in lags.values())], backend)
 
     def over(self, due: Due) -> Results:
@@ -180,8 +199,13 @@ class LastRows:
         new = order[~was & stays] - len(ids)
         self.store.add(rows.take(pa.array(new)), due.times[new], keys.take(new))
 
-    def expire(self, until_ms: int) -> None:
-        """Rows are not kept by time."""
+    def forget(self, keys: JoinKeys, values: list[Any]) -> int:
+        ids = np.sort(np.concatenate([part.ids for part in (*self.store.find(keys), self.store.nothing(len(keys)))]))
+        self.store.remove(ids)
+        return len(ids)
+
+    def tell(self, last_used: LastUsed) -> None:
+        last_used.use(self.store.dump(), self._key_names)
 
 
 def _lagged(lag: Lag, rows: pa.Table, due: Due, *, at: Places, first: Places) -> pa.Array:
@@ -193,7 +217,7 @@ def _lagged(lag: Lag, rows: pa.Table, due: Due, *, at: Places, first: Places) ->
     return pc.if_else(pa.array(before >= first), values, flat(due.rows.column(lag.default)))
 
 
-class RowsInRange:
+class RowsInRange(Part):
     """Aggregates over the rows of a stretch of time: rows are kept for as long.
 
     In event time they are kept for half as long again, as in Flink, since rows that come late have frames, too.

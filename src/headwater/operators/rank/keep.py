@@ -11,15 +11,15 @@ from headwater.errors import RowError
 from headwater.graph.nodes import KeepFirstNode, KeepLastNode
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import Grouped, group
-from headwater.operators.idle import ForgetsIdleKeys
+from headwater.operators.idle import ForgetsIdleKeys, accumulators
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import keys_in
 from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.replaced import Replaced
-from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
+from headwater.state.idle import IdleAccumulators
 from headwater.state.memory import MEMORY
 from headwater.state.table import StateTable
 
@@ -29,17 +29,21 @@ _GIVEN = pa.schema([pa.field("given", pa.bool_())])
 
 
 class KeepFirstOperator(KeepsRows):
-    """Runs one such step on one subtask: of each key it keeps the earliest row until it is given, then that it was."""
+    """Runs one such step on one subtask: of each key it keeps the earliest row until it is given, then that it was.
+
+    With a ttl it is forgotten so long after, in processing time; then the key has a first row again.
+    """
 
     needs_order = True
 
     def __init__(self, node: KeepFirstNode, step: str, row: type[Row], *, backend: StateBackend = MEMORY) -> None:
         self._node, self._step, self._names = node, step, list(node.key.columns)
         self._waiting = RowStore(node.schema.arrow, self._names, backend.shelf)
-        self._given = open_accumulators("given", _GIVEN, step, node.key.type, backend=backend)
-        super().__init__({"waiting": self._waiting})
+        self._given = accumulators("given", _GIVEN, step, node.key, ttl_ms=node.ttl_ms, backend=backend)
+        super().__init__({"waiting": self._waiting}, forgets=node.ttl_ms is not None)
 
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
+        self._forget_given(time)
         _check_times(batch, self._step)
         timely = np.flatnonzero(batch.timestamps > time.watermark_ms)
         self._dropped += len(batch) - len(timely)
@@ -58,7 +62,15 @@ class KeepFirstOperator(KeepsRows):
         new = np.flatnonzero(is_earliest)
         self._waiting.add(batch.table.take(pa.array(new)), batch.timestamps[new], keys.take(new))
 
+    def _forget_given(self, time: StepTime) -> None:
+        if isinstance(self._given, IdleAccumulators):
+            self._expired += len(self._given.at(time.now_ms))
+
+    def advance_clock(self, time: StepTime, emit: Emit) -> None:
+        self._forget_given(time)
+
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
+        self._forget_given(time)
         rows, times = self._waiting.expire(time.watermark_ms, unmarked=True)
         if not len(rows):
             return

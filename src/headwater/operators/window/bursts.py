@@ -29,6 +29,7 @@ from headwater.operators.stateless.functions import rows_of
 from headwater.operators.user_code import user_code_failed
 from headwater.operators.window.late import MissedWindows
 from headwater.operators.window.reach import check_reach
+from headwater.operators.window.stretches import highest, put_together
 from headwater.windows.assigners import InProcessingTime, Session, Window
 
 Touching = Callable[[Any, Window], list[Window]]
@@ -153,18 +154,10 @@ class _Spans:
 
 
 def _spans(starts: Timestamps, ends: Timestamps, codes: Codes) -> _Spans:
-    order = np.lexsort((starts, codes))
-    keys, begun = codes[order], starts[order]
-    reached = _highest(ends[order], keys)
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = (keys[1:] != keys[:-1]) | (begun[1:] > reached[:-1])
-    of = np.empty_like(order)
-    of[order] = np.cumsum(begins) - 1
-    places = np.flatnonzero(begins)
-    came = np.unique(of, return_index=True)[1]
+    made = put_together(starts, ends, codes)
+    came = np.unique(made.of, return_index=True)[1]
     firsts = np.stack([starts[came], ends[came]], axis=1)
-    lasts = np.append(places[1:], len(order)) - 1
-    return _Spans(of, keys[places], begun[places], reached[lasts], firsts, _grow(starts, ends, of, len(places)))
+    return _Spans(made.of, made.keys, made.starts, made.ends, firsts, _grow(starts, ends, made.of, len(made)))
 
 
 def _lost(gone: npt.NDArray[np.bool_], spans: _Spans, keys: list[Any], touching: Touching) -> npt.NDArray[np.bool_]:
@@ -176,20 +169,12 @@ def _lost(gone: npt.NDArray[np.bool_], spans: _Spans, keys: list[Any], touching:
     return np.asarray(lost[spans.of])
 
 
-def _highest(values: Timestamps, codes: Codes) -> Timestamps:
-    """The highest value up to each one among those with its code; codes are in order."""
-    ordered = np.sort(values)
-    words = codes * len(values) + np.searchsorted(ordered, values)
-    highest: Timestamps = ordered[np.maximum.accumulate(words) % len(values)]
-    return highest
-
-
 def _grow(starts: Timestamps, ends: Timestamps, bursts: Codes, count: int) -> npt.NDArray[np.bool_]:
     """Whether each row of a burst but the first touches those that came before it."""
     order = np.argsort(bursts, kind="stable")
     starts, ends, bursts = starts[order], ends[order], bursts[order]
     touches = np.ones(len(order), np.bool_)
-    touches[1:] = (starts[1:] <= _highest(ends, bursts)[:-1]) & (ends[1:] >= -_highest(-starts, bursts)[:-1])
+    touches[1:] = (starts[1:] <= highest(ends, bursts)[:-1]) & (ends[1:] >= -highest(-starts, bursts)[:-1])
     touches[1:] |= bursts[1:] != bursts[:-1]
     return np.asarray(np.bincount(bursts[~touches], minlength=count) == 0)
 

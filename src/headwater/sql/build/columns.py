@@ -6,7 +6,6 @@ import datetime as dt
 
 import pyarrow as pa
 
-from headwater.aggregates import collect_list
 from headwater.connectors.memory import RowsSource
 from headwater.data.expressions import Stage, computed, run
 from headwater.data.functions.terms import Term
@@ -18,13 +17,11 @@ from headwater.graph.nodes import (
     CallNode,
     ComputeNode,
     DelayWatermarksNode,
+    SessionNode,
     SourceNode,
-    WindowNode,
 )
 from headwater.graph.nodes.calls import ColumnCall
-from headwater.graph.windowed import Windowed
 from headwater.sql.build.builder import Builder, as_they_are, builds
-from headwater.sql.build.groups import assigner_of
 from headwater.sql.catalog import Table
 from headwater.sql.relations import (
     EVENT,
@@ -172,37 +169,20 @@ def _window_table(builder: Builder, relation: WindowTable) -> Flow:
 
 
 def _in_sessions(builder: Builder, relation: WindowTable, flow: Flow) -> Flow:
-    """Rows when their session is over, which is when its bounds are known: until then it collects them."""
+    """Rows when their session is over, which is when its bounds are known."""
     window, own = relation.made, as_they_are(relation.input)
-    row, rows = unused("row", relation.names), unused("rows", relation.names)
-    packed = _packed(list(own.values()))
-    keys = {name: own[name] for name in window.partition}
-    flow = builder.compute(flow, {**keys, row: packed}, kind="rows")
-    flow = builder.keyed(flow, window.partition, "SESSION") if keys else flow.together()
-    windowed = Windowed(flow=flow, assigner=assigner_of(window))
-    made = builder.add(WindowNode.of_aggregates(windowed, aggregates={rows: collect_list(row)}), "session")
-    start, end = quoted("window_start"), quoted("window_end")
-    last = f"({end} - INTERVAL '1 millisecond')"
-    bounds = {}
-    for field, text in zip(relation.fields[-3:], (start, end, last), strict=True):
+    if window.partition:
+        builder.keyed(flow, window.partition, "SESSION")
+    start = unused("window_start", relation.input.names)
+    end = unused("window_end", [*relation.input.names, start])
+    gap = dt.timedelta(milliseconds=window.sizes[0])
+    node = SessionNode.of(flow, gap=gap, partition_by=window.partition, time=window.domain, bounds=(start, end))
+    made = builder.add(node, "session")
+    last = f"({quoted(end)} - INTERVAL '1 millisecond')"
+    for field, text in zip(relation.fields[-3:], (quoted(start), quoted(end), last), strict=True):
         is_zoned = field.type.kind == "timestamp_ltz"
-        bounds[field.name] = Term(field.type, text if is_zoned else f"({text} AT TIME ZONE 'UTC')")
-    item = Term(packed.type, f"unnest({quoted(rows)})")
-    made = builder.compute(made, {row: item, **bounds}, kind="unnest")
-    columns = {
-        name: Term(term.type, f"struct_extract({quoted(row)}, {text_of(part)})")
-        for (name, term), part in zip(own.items(), packed.type.names, strict=True)
-    }
-    shown = {field.name: Term(field.type, quoted(field.name)) for field in relation.fields[-3:]}
-    return builder.compute(made, {**columns, **shown}, kind="items")
-
-
-def _packed(terms: list[Term]) -> Term:
-    """Columns as one, of their places."""
-    names = [f"f{at}" for at in range(len(terms))]
-    fields = ", ".join(f"{quoted(name)} := {term.sql}" for name, term in zip(names, terms, strict=True))
-    dtype = Type("row", parts=tuple(term.type for term in terms), names=tuple(names))
-    return Term(dtype, f"struct_pack({fields})")
+        own[field.name] = Term(field.type, text if is_zoned else f"({text} AT TIME ZONE 'UTC')")
+    return builder.compute(made, own, kind="columns")
 
 
 def _bounds(window: Window) -> tuple[str, str, str]:

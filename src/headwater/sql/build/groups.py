@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 
+from headwater.aggregates import Aggregate as Kernel
 from headwater.aggregates import count
 from headwater.data.functions.terms import Term
 from headwater.data.functions.types import quoted
 from headwater.graph.flow import Flow
-from headwater.graph.nodes import DistinctNode, RunningNode, WindowNode
+from headwater.graph.nodes import DistinctNode, Node, RunningNode, SessionNode, WindowNode
 from headwater.graph.windowed import Windowed
 from headwater.sql.build.builder import Builder, as_they_are, builds
 from headwater.sql.errors import SqlError
@@ -25,7 +26,7 @@ from headwater.sql.relations import (
     WindowTable,
     unused,
 )
-from headwater.windows.assigners import WindowAssigner, cumulate, processing_time, session, sliding, tumbling
+from headwater.windows.assigners import WindowAssigner, cumulate, processing_time, sliding, tumbling
 
 MOMENT = dt.timedelta(milliseconds=1)
 """The size of the windows in which rows meet that all have the last moment of their own window as their time."""
@@ -63,7 +64,8 @@ def _windowed(builder: Builder, relation: Aggregate, window: Window) -> Flow:
     shown = {window.start, window.end, *([window.bound] if window.bound else [])}
     source = None if window.is_closed else _without(relation.input, shown)
     if source is not None:
-        flow, keys, assigner = builder.flow(source), relation.keys, assigner_of(window)
+        flow, keys = builder.flow(source), relation.keys
+        assigner = None if window.kind == "SESSION" else _assigner_of(window)
         if window.kind == "SESSION" and {*window.partition} != {*relation.keys}:
             raise SqlError.not_supported(
                 None,
@@ -78,10 +80,10 @@ def _windowed(builder: Builder, relation: Aggregate, window: Window) -> Flow:
     renamed = {name: f"{name}_" if name in ("window_start", "window_end") else name for name in kernels}
     if source is None:
         flow, keys = _apart(builder, flow, relation, keys)
-    node = WindowNode.of_aggregates(
-        Windowed(flow=flow, assigner=assigner), aggregates={renamed[name]: kernel for name, kernel in kernels.items()}
+    made = builder.add(
+        _window_node(flow, {renamed[name]: kernel for name, kernel in kernels.items()}, window, assigner, keys),
+        "window_aggregate",
     )
-    made = builder.add(node, "window_aggregate")
     columns: dict[str, Term] = {}
     start, end = ("window_start", "window_end") if source is not None else (_KEPT_START, _KEPT_END)
     for field in relation.fields:
@@ -99,6 +101,16 @@ def _windowed(builder: Builder, relation: Aggregate, window: Window) -> Flow:
             text = quoted(renamed.get(field.name, field.name))
         columns[field.name] = Term(field.type, text)
     return builder.compute(made, columns, kind="columns")
+
+
+def _window_node(
+    flow: Flow, kernels: dict[str, Kernel], window: Window, assigner: WindowAssigner | None, keys: tuple[str, ...]
+) -> Node:
+    """Aggregates in windows that are assigned, or in sessions."""
+    if assigner is not None:
+        return WindowNode.of_aggregates(Windowed(flow=flow, assigner=assigner), aggregates=kernels)
+    gap = dt.timedelta(milliseconds=window.sizes[0])
+    return SessionNode.of(flow, gap=gap, partition_by=keys, time=window.domain, aggregates=kernels)
 
 
 _KEPT_START, _KEPT_END = "start_of_window", "end_of_window"
@@ -131,7 +143,7 @@ def at_last_moment(builder: Builder, relation: Relation, window: Window) -> Flow
     return builder.compute(timed, as_they_are(relation), kind="columns")
 
 
-def assigner_of(window: Window) -> WindowAssigner:
+def _assigner_of(window: Window) -> WindowAssigner:
     """The windows of streams that SQL's windows are."""
     sizes = [dt.timedelta(milliseconds=size) for size in window.sizes]
     offset = dt.timedelta(milliseconds=window.offset % max(1, window.sizes[0]))
@@ -142,7 +154,7 @@ def assigner_of(window: Window) -> WindowAssigner:
     elif window.kind == "CUMULATE":
         made = cumulate(sizes[0], sizes[1], dt.timedelta(milliseconds=window.offset % window.sizes[1]))
     else:
-        made = session(sizes[0])
+        raise AssertionError(f"{window.kind} has no windows that are the same for all keys")
     return processing_time(made) if window.domain == PROCESSING else made
 
 

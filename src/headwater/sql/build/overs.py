@@ -16,7 +16,12 @@ def _over(builder: Builder, relation: Over) -> Flow:
     functions = {call.name: call.kernel for call in relation.calls}
     frame = Frame(relation.frame.lower(), relation.preceding)
     node = OverAggregateNode.of(
-        flow, functions=functions, partition_by=relation.partition, time=relation.domain, frame=frame
+        flow,
+        functions=functions,
+        partition_by=relation.partition,
+        time=relation.domain,
+        frame=frame,
+        ttl=builder.ttl,
     )
     return builder.compute(builder.add(node, "over"), as_they_are(relation), kind="columns")
 
@@ -35,7 +40,7 @@ def _numbered(builder: Builder, relation: Numbered) -> Flow:
     flow = builder.timed(relation.input, order[0].column) if time == EVENT else builder.flow(relation.input)
     numbering = {relation.number: Numbering("row_number")}
     node = OverAggregateNode.of(
-        flow, functions=numbering, partition_by=relation.partition, time=time, frame=Frame(ROWS)
+        flow, functions=numbering, partition_by=relation.partition, time=time, frame=Frame(ROWS), ttl=builder.ttl
     )
     return builder.compute(builder.add(node, "row_number"), as_they_are(relation), kind="columns")
 

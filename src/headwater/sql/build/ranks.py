@@ -78,7 +78,7 @@ def _deduplicate(builder: Builder, relation: Deduplicate) -> Flow:
         return builder.compute(builder.add(top, "window_deduplicate"), as_they_are(relation), kind="columns")
     if relation.domain == EVENT:
         flow = builder.timed(relation.input, relation.time)
-        node: Any = KeepFirstNode.of(flow, by=keys)
+        node: Any = KeepFirstNode.of(flow, by=keys, ttl=builder.ttl)
         if relation.is_last:
             node = KeepLastNode.of(flow, by=keys, ttl=builder.ttl)
     elif relation.is_last:
