@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -10,6 +10,7 @@ import pytest
 from tests.parts.examples import LONG, examples
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
     from tests.parts.postgres import PostgresServer
 
@@ -20,7 +21,7 @@ hypothesis.settings.register_profile("headwater", examples(100), deadline=None, 
 hypothesis.settings.load_profile("headwater")
 
 LEFT_OUT = pytest.StashKey[str]()
-"""Why the tests that need a Kafka broker are left out."""
+"""Why tests are left out that need a Kafka broker, or a browser."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -35,25 +36,51 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the unit tests first: they take seconds, and must pass before a JVM has started.
 
-    Leave long tests to `make test-long`, and those that need a Kafka broker out where its jars cannot be fetched; but
-    never where CI says that all must run.
+    Leave long tests to `make test-long`, and those that need a Kafka broker or a browser out where its jars cannot be
+    fetched, or it cannot be installed; but never where CI says that all must run.
     """
     items.sort(key=lambda item: "unit" not in item.path.parts)
     if not LONG:
         _deselect(config, items, [item for item in items if item.get_closest_marker("long")])
-    with_kafka = [item for item in items if "kafka_jars" in getattr(item, "fixturenames", ())]
-    if not with_kafka or os.environ.get("CI"):
+    if os.environ.get("CI"):
         return
+    _leave_out(config, items, "kafka_jars", "a Kafka broker", _no_broker)
+    _leave_out(config, items, "chromium", "a browser", _no_browser)
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], fixture: str, what: str, why_not: Callable[[], str | None]
+) -> None:
+    """Leave out what uses a fixture that cannot be had here, and note why."""
+    some = [item for item in items if fixture in getattr(item, "fixturenames", ())]
+    reason = why_not() if some else None
+    if reason is not None:
+        files = Counter(item.nodeid.partition("::")[0] for item in some)
+        which = "".join(f"\n  {file} ({count})" for file, count in files.items())
+        told = f"{len(some)} tests need {what} and are left out: {reason}{which}"
+        config.stash[LEFT_OUT] = "\n".join([*filter(None, [config.stash.get(LEFT_OUT, "")]), told])
+        _deselect(config, items, some)
+
+
+def _no_broker() -> str | None:
     from tests.parts.kafka import broker_jars
     from tests.parts.maven import MavenUnreachable
 
     try:
         broker_jars()
     except MavenUnreachable as error:
-        files = Counter(item.nodeid.partition("::")[0] for item in with_kafka)
-        which = "".join(f"\n  {file} ({count})" for file, count in files.items())
-        config.stash[LEFT_OUT] = f"{len(with_kafka)} tests need a Kafka broker and are left out: {error}{which}"
-        _deselect(config, items, with_kafka)
+        return str(error)
+    return None
+
+
+def _no_browser() -> str | None:
+    from tests.parts.chromium import ChromiumMissing, chromium
+
+    try:
+        chromium()
+    except ChromiumMissing as error:
+        return str(error)
+    return None
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], some: list[pytest.Item]) -> None:
@@ -104,6 +131,15 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The one browser of the run."""
+    from tests.parts.chromium import browser
+
+    with browser() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,7 @@ export function App() {
       <header class="top">
         <a class="brand" href="#/">
           <img src="./icon.svg" alt="" width="26" height="26" />
-          Headwater
+          <span>Headwater</span>
         </a>
         {job && <JobSwitch jobs={live.jobs ?? []} job={job} page={name ?? "graph"} />}
         <span class="grow" />
@@ -86,11 +86,13 @@ function OfJob({ job, name }: { job: Job; name: string }) {
   const now = useNow(job);
   const found = PAGES.find((one) => one.name === name) ?? PAGES[0]!;
   const Page = found.page;
+  const current = useRef<HTMLAnchorElement>(null);
+  useEffect(() => current.current?.scrollIntoView({ block: "nearest", inline: "center" }), [found]);
   return (
     <div class="of-job">
       <nav aria-label="Pages of the job" class="side">
         {PAGES.map((one) => (
-          <a key={one.name} href={`#/${job.id}/${one.name}`} aria-current={one === found ? "page" : undefined} title={`${one.title} (${one.key})`}>
+          <a key={one.name} ref={one === found ? current : undefined} href={`#/${job.id}/${one.name}`} aria-current={one === found ? "page" : undefined} title={`${one.title} (${one.key})`}>
             {one.title}
             {one.name === "failures" && job.state === "failed" ? <i class="dot bad" /> : null}
             {one.name === "late" && job.late + job.dead_letters > 0 ? <i class="dot warn" /> : null}

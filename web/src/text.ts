@@ -25,7 +25,7 @@ export function duration(ms: number | null | undefined): string {
   if (ms == null) return "–";
   if (ms < 0) return `-${duration(-ms)}`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 && ms % 1000 ? 1 : 0)} s`;
   const units: [string, number][] = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]];
   const at = units.findIndex(([, of]) => ms >= of);
   const [unit, of] = units[at]!;
@@ -33,6 +33,9 @@ export function duration(ms: number | null | undefined): string {
   const rest = Math.floor((ms % of) / by);
   return `${Math.floor(ms / of)} ${unit}${rest && smaller !== unit ? ` ${rest} ${smaller}` : ""}`;
 }
+
+/** Milliseconds within a text, as people say them. */
+export const inWords = (text: string): string => text.replace(/(\d+) ms/g, (_, ms: string) => duration(Number(ms)));
 
 const pad = (value: number): string => String(value).padStart(2, "0");
 

@@ -18,6 +18,9 @@ ALIGNED = "held by alignment"
 _PATIENCE_MS = 5_000
 """A split that had rows, or moved, within that time is on its way."""
 
+_MOST = 100
+"""Splits that are told of, the slowest ones: a topic may have thousands."""
+
 
 @dataclass(frozen=True)
 class Holding:
@@ -95,8 +98,8 @@ def _next_end(step: OutlineStep, mark_ms: int, status: JobStatus) -> int | None:
         mark_ms = max((at for at in ahead if MIN_TIMESTAMP < at < MAX_TIMESTAMP), default=MIN_TIMESTAMP)
         if mark_ms == MIN_TIMESTAMP:
             return None
-    offset_ms = step.window.offset_ms
-    return ((mark_ms + 1 - offset_ms) // every_ms + 1) * every_ms + offset_ms
+    some_end_ms = step.window.offset_ms + (step.window.size_ms or 0)
+    return ((mark_ms + 1 - some_end_ms) // every_ms + 1) * every_ms + some_end_ms
 
 
 def _holding(
@@ -112,7 +115,8 @@ def _holding(
             if not split.counts or (end_ms is not None and split.watermark_ms >= end_ms - 1):
                 continue
             found.append((split.watermark_ms, _held(origin, name, split, end_ms, status, now_ms=now_ms)))
-    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
+    slowest = sorted(found, key=lambda pair: pair[0])[:_MOST]
+    return tuple(one for _, one in slowest)
 
 
 def _held(

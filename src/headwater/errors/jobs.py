@@ -46,7 +46,7 @@ class JobError(HeadwaterError):
 
     @classmethod
     def query_too_long(cls, seconds: float) -> JobError:
-        return cls(f"the query over the table state took longer than {seconds:g} s; ask for less")
+        return cls(f"the query over the table state took longer than {seconds} s; ask for less")
 
     @classmethod
     def no_windows(cls, step: str, known: list[str]) -> JobError:

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { PageProps } from "../app";
 import { usePage } from "../live";
 import { Card, DataTable, Loading, Problem } from "../parts/basics";
-import { bytes, count, lag, mark, percent, perSecond, short } from "../text";
+import { bytes, count, inWords, lag, mark, percent, perSecond, short } from "../text";
 import type { Graph, Step } from "../types";
 
 const WIDE = 196, TALL = 74, GAP_X = 56, GAP_Y = 18;
@@ -31,7 +31,7 @@ function place(steps: Step[]): { placed: Map<string, Placed>; width: number; hei
       .forEach(({ step }, row) => placed.set(step.uid, { step, x: at * (WIDE + GAP_X) + 4, y: row * (TALL + GAP_Y) + 4 }));
   });
   const most = Math.max(1, ...columns.map((column) => column.length));
-  return { placed, width: columns.length * (WIDE + GAP_X) - GAP_X + 8, height: most * (TALL + GAP_Y) - GAP_Y + 8 };
+  return { placed, width: Math.max(1, columns.length) * (WIDE + GAP_X) - GAP_X + 8, height: most * (TALL + GAP_Y) - GAP_Y + 8 };
 }
 
 const cut = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -42,8 +42,9 @@ export function GraphPage({ job, now }: PageProps) {
   const shape = data?.steps.map((step) => step.uid).join("\n");
   const layout = useMemo(() => (data ? place(data.steps) : null), [shape]);
   if (!data || !layout) return <>{error ? <Problem text={error} /> : <Loading />}</>;
-  const now_steps = new Map(data.steps.map((step) => [step.uid, step]));
-  const step = chosen ? now_steps.get(chosen) : undefined;
+  if (data.steps.length === 0) return <Card title="Graph"><p class="hint">The job is starting: its steps are not known yet.</p></Card>;
+  const current = new Map(data.steps.map((step) => [step.uid, step]));
+  const step = chosen ? current.get(chosen) : undefined;
   const busiest = data.steps.filter((one) => one.time_share > 0).sort((a, b) => b.time_share - a.time_share);
   return (
     <>
@@ -62,7 +63,7 @@ export function GraphPage({ job, now }: PageProps) {
               );
             }))}
             {[...layout.placed.values()].map(({ step: { uid }, x, y }) => {
-              const one = now_steps.get(uid)!;
+              const one = current.get(uid)!;
               return (
                 <g key={uid} class={`node ${pressure(one)} ${chosen === uid ? "chosen" : ""}`} transform={`translate(${x} ${y})`} role="button" tabIndex={0}
                   aria-label={`${uid}, ${one.operation}, ${perSecond(one.in_per_s)} in`} aria-pressed={chosen === uid}
@@ -71,7 +72,7 @@ export function GraphPage({ job, now }: PageProps) {
                   <rect width={WIDE} height={TALL} rx={9} />
                   <rect class="mark" width={5} height={TALL - 16} x={0} y={8} rx={2.5} />
                   <text class="uid" x={15} y={22}>{cut(uid, 23)}</text>
-                  <text class="sub" x={15} y={40}>{cut(one.window ?? one.operation, 18)}{one.is_stateful ? " · state" : ""}</text>
+                  <text class="sub" x={15} y={40}>{cut(inWords(one.window ?? one.operation), 18)}{one.is_stateful ? " · state" : ""}</text>
                   <text class="sub" x={15} y={60}>{one.is_sink ? "" : `${perSecond(one.in_per_s)} → ${perSecond(one.out_per_s)}`}</text>
                   <text class="level" x={WIDE - 10} y={22} text-anchor="end">{`L${one.level}`}</text>
                   {one.busy !== null && one.busy > 0 && <text class="sub" x={WIDE - 10} y={60} text-anchor="end">{percent(one.busy)}</text>}
@@ -114,7 +115,7 @@ export function GraphPage({ job, now }: PageProps) {
 function StepFacts({ step, now }: { step: Step; now: number }) {
   const facts: [string, string][] = [
     ["reads", step.inputs.map((one) => one.step + (one.tag ? ` [${one.tag}]` : "") + (one.exchange ? ` by ${one.exchange}` : "")).join(", ")],
-    ["is", [step.operation, step.window, step.detail].filter(Boolean).join(", ")],
+    ["is", [step.operation, inWords(step.window ?? ""), step.detail].filter(Boolean).join(", ")],
     ["gives", step.is_sink ? "" : step.schema],
     ["rows", step.is_sink ? "" : `${count(step.rows_in)} in, ${count(step.rows_out)} out`],
     ["event time", step.is_sink ? "" : `${mark(step.watermark_ms)}, ${lag(step.watermark_ms, now)} behind`],

@@ -22,14 +22,14 @@ export function WindowsPage({ job, now }: PageProps) {
   const one = usePage<Firing>(asked, job);
   if (!marks.data) return <>{marks.error ? <Problem text={marks.error} /> : <Loading />}</>;
   const { firings, splits } = marks.data;
-  if (firings.length === 0 || chosen === null) return <Card title="Windows"><p class="hint">No step of this job has windows.</p></Card>;
+  if (firings.length === 0 || chosen === null) return <Card title="Windows"><p class="hint">{job.committed < 0 && job.is_running ? "The job is starting: its steps are not known yet." : "No step of this job has windows."}</p></Card>;
   const firing = end === null ? firings.find((f) => f.step === chosen) : one.data;
   return (
     <>
       <h2 class="question">Why has this window not fired?</h2>
-      <div class="tabs" role="tablist" aria-label="Steps with windows">
+      <div class="tabs" role="group" aria-label="Steps with windows">
         {firings.map((f) => (
-          <button key={f.step} role="tab" aria-selected={f.step === chosen} onClick={() => { setStep(f.step); setEnd(null); }}>
+          <button key={f.step} aria-pressed={f.step === chosen} onClick={() => { setStep(f.step); setEnd(null); }}>
             <i class={`dot ${f.verdict === "waits" && f.holding[0] && f.holding[0].reason !== "advancing" ? "bad" : f.verdict === "waits" ? "warn" : "good"}`} />{f.step}
           </button>
         ))}
@@ -68,7 +68,7 @@ function Answer({ firing, splits, now, isNext }: { firing: Firing; splits: Water
           { title: "", cell: (h) => <span class={`badge ${h.reason === "advancing" ? "warn" : "bad"}`}>{REASONS[h.reason] ?? h.reason}</span> },
           { title: "watermark (UTC)", cell: (h) => mark(h.watermark_ms) },
           { title: "missing", isNumber: true, cell: (h) => (h.missing_ms === null ? "all" : duration(h.missing_ms)) },
-          { title: "stands since", cell: (h) => (h.since_ms === null ? "it moves" : `${moment(h.since_ms)} (${ago(h.since_ms, now)})`) },
+          { title: "stands since", cell: (h) => (h.since_ms === null ? (h.reason === "advancing" ? "it moves" : "–") : `${moment(h.since_ms)} (${ago(h.since_ms, now)})`) },
           { title: "last rows", cell: (h) => ago(h.last_rows_ms, now) },
         ]} />
       )}

@@ -1,0 +1,178 @@
+"""What looking at a job costs it: epochs under a thousand status requests a second, beside the same job left alone.
+
+The dashboard is a process of its own, as `headwater ui` starts it; a second one asks it for the status of the job at a
+fixed rate, over connections that stay open. The sides take turns, so that a noisy machine hurts both. Also printed: how
+many requests a second were answered, and how long after its commit an epoch was in what the server tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from parts.timing import print_result
+
+import headwater as hw
+
+CONNECTIONS = 8
+
+
+class Counts(hw.KeyedProcessFunction):
+    """A count per key."""
+
+    n = hw.ValueState("long", default=0)
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        self.n.set(self.n.get() + 1)
+        yield (event.k, self.n.get())
+
+
+class Commits:
+    """When epochs were planned and committed."""
+
+    def __init__(self) -> None:
+        self.planned: list[float] = []
+        self.committed: dict[int, float] = {}
+
+    def __call__(self, step: hw.EpochStep, epoch: int) -> None:
+        if step is hw.EpochStep.PLANNED:
+            self.planned.append(time.perf_counter())
+        elif step is hw.EpochStep.COMMITTED:
+            self.committed[epoch] = time.time()
+
+    def durations(self, began: float) -> list[float]:
+        """Seconds from one epoch to the next, since a moment."""
+        return [after - before for before, after in pairwise(one for one in self.planned if one >= began)]
+
+
+@contextmanager
+def dashboard(folder: Path) -> Iterator[str]:
+    """The address of a dashboard in a process of its own."""
+    command = [sys.executable, "-m", "headwater.cli", "ui", "--until-eof", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.stdin.close()
+
+
+def connection(link: str) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+    """A connection to the server, and the header that opens it."""
+    parts = urlsplit(link)
+    (token,) = parse_qs(parts.query)["token"]
+    return http.client.HTTPConnection(parts.netloc, timeout=30), {"Authorization": f"Bearer {token}"}
+
+
+def ask(link: str, rate: float, seconds: float) -> int:
+    """Ask for the status of the job so often, over several connections; the number of answers."""
+    answered = [0] * CONNECTIONS
+
+    def work(number: int) -> None:
+        client, headers = connection(link)
+        client.request("GET", "/api/jobs", headers=headers)
+        place = f"/api/jobs/{json.loads(client.getresponse().read())['jobs'][0]['id']}"
+        due, end = time.perf_counter(), time.perf_counter() + seconds
+        while due < end:
+            time.sleep(max(0.0, due - time.perf_counter()))
+            client.request("GET", place, headers=headers)
+            answer = client.getresponse()
+            answer.read()
+            assert answer.status == 200
+            answered[number] += 1
+            due += CONNECTIONS / rate
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(answered)
+
+
+def delays(link: str, commits: Commits, seconds: float) -> list[float]:
+    """How long after its commit each epoch was told of by the server, as pages hear it."""
+    client, headers = connection(link)
+    client.request("GET", "/api/events", headers=headers)
+    events, end, found = client.getresponse(), time.time() + seconds, []
+    seen = -1
+    while time.time() < end:
+        line = events.readline()
+        if line.startswith(b"data: "):
+            newest, now = json.loads(line[6:])["jobs"][0]["committed"], time.time()
+            found += [now - commits.committed[one] for one in range(seen + 1, newest + 1) if one in commits.committed]
+            seen = max(seen, newest)
+    client.close()
+    return found[1:]  # the first event tells of what was there before
+
+
+def load(link: str, rate: float, seconds: float) -> None:
+    """The part of the process that asks."""
+    print(ask(link, rate, seconds))
+
+
+def main() -> None:
+    """Measure in turns and print the ratio of the medians (1.1 and below is what is promised)."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rate", type=float, default=1_000)
+    options.add_argument("--seconds", type=float, default=20)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--ask", metavar="LINK", help="only ask a server")
+    args = options.parse_args()
+    if args.ask:
+        load(args.ask, args.rate, args.seconds)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="bench-dashboard-"))
+    env = hw.Environment("watched", job_dir=folder / "job", checkpoint_interval="0 s")
+    source = hw.connectors.generator(lambda i: (i % 1_000,), rate=5_000)
+    env.source(source, "k long").key_by("k").process(Counts(), "k long, n long").sink(hw.connectors.blackhole())
+    commits = Commits()
+    job = env.start(on_step=commits)
+    asked: list[float] = []
+    alone: list[float] = []
+    answered = 0
+    try:
+        while len(commits.planned) < 20:
+            time.sleep(0.1)
+        with dashboard(folder) as link:
+            for _ in range(args.rounds):
+                began = time.perf_counter()
+                time.sleep(args.seconds)
+                alone += commits.durations(began)
+                began = time.perf_counter()
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--ask",
+                    link,
+                    "--rate",
+                    str(args.rate),
+                    "--seconds",
+                    str(args.seconds),
+                ]
+                answered += int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+                asked += commits.durations(began)
+            told = sorted(delays(link, commits, args.seconds))
+        print(f"answered {answered / (args.rounds * args.seconds):,.0f} requests a second")
+        print(f"an epoch is told of {statistics.median(told):.2f} s after its commit, at most {told[-1]:.2f} s")
+        print_result("dashboard_load", "left_alone", statistics.median(asked) * 1000, statistics.median(alone) * 1000)
+    finally:
+        job.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""`headwater ui` as a process: it prints an address that opens, tells what changes, and ends when it is told to."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from tests.web.job_folders import make_job_folder, status_of, windowed_plan
+
+UI = [sys.executable, "-m", "headwater.cli", "ui"]
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], http.client.HTTPConnection, dict[str, str]]]:
+    """The process, a connection to it, and the header that opens it."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*UI, *arguments], text=True, **pipes) as process:
+        try:
+            assert process.stdout is not None
+            link = urlsplit(process.stdout.readline().strip())
+            (token,) = parse_qs(link.query)["token"]
+            assert link.hostname == "127.0.0.1"
+            with closing(http.client.HTTPConnection(link.netloc, timeout=60)) as connection:
+                yield process, connection, {"Authorization": f"Bearer {token}"}
+        finally:
+            process.kill()
+
+
+def listed(connection: http.client.HTTPConnection, headers: dict[str, str]) -> list[str]:
+    connection.request("GET", "/api/jobs", headers=headers)
+    return [job["name"] for job in json.loads(connection.getresponse().read())["jobs"]]
+
+
+def test_it_prints_an_address_that_opens_and_ends_with_sigterm_while_a_page_listens(tmp_path: Path) -> None:
+    layout = make_job_folder(tmp_path / "orders")
+    with started(str(tmp_path)) as (process, connection, headers):
+        assert listed(connection, headers) == ["orders"]
+        with closing(http.client.HTTPConnection(connection.host, connection.port, timeout=60)) as listening:
+            listening.request("GET", "/api/events", headers=headers)
+            events = listening.getresponse()
+            assert events.headers["content-type"].startswith("text/event-stream")
+            first = _event(events)
+            status_of(windowed_plan(), state="failed").write(layout.status)
+            second = _event(events)
+            assert [first["jobs"][0]["state"], second["jobs"][0]["state"]] == ["stopped", "failed"]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            assert events.read().strip() in (b"", b": still here")
+
+
+def test_it_ends_with_who_started_it_and_tells_on_stderr_whom_it_refused(tmp_path: Path) -> None:
+    with started("--until-eof", str(tmp_path)) as (process, connection, headers):
+        assert listed(connection, headers) == []
+        connection.request("GET", "/api/jobs", headers={"Authorization": "Bearer wrong"})
+        assert connection.getresponse().status == 401
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert "WARNING headwater.web: refused (401) GET '/api/jobs'" in process.stderr.read()
+
+
+def _event(events: http.client.HTTPResponse) -> dict[str, list[dict[str, str]]]:
+    while not (line := events.readline()).startswith(b"data: "):
+        assert line, "the stream has ended"
+    found: dict[str, list[dict[str, str]]] = json.loads(line[6:])
+    return found
