@@ -33,6 +33,7 @@ def shoot(page: Page, link: str, name: str, file: Path) -> None:
     if name == "windows":
         page.click("text=Look into the state")
         page.wait_for_selector("main .card td", timeout=120_000)
+    page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(1_500)  # bars come to rest
     page.screenshot(path=file, full_page=name == "windows")
 

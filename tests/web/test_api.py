@@ -118,6 +118,17 @@ def test_a_damaged_job_folder_is_shown_with_what_is_wrong_and_hides_no_other(tmp
     assert "bad/job.json" in bad["error"]
 
 
+def test_a_job_whose_files_cannot_be_read_is_told_as_that(tmp_path: Path, connect: Connect) -> None:
+    layout = make_job_folder(tmp_path / "job")
+    layout.epochs.unlink()
+    layout.epochs.mkdir()  # a root user reads everything but this
+    client = connect(tmp_path)
+    (found,) = client.get("/api/jobs").json()["jobs"]
+    assert found["state"] == "unreadable"
+    answer = client.get(f"/api/jobs/{found['id']}/epochs")
+    assert (answer.status_code, answer.json()) == (500, {"error": "a file of the job cannot be read: Is a directory"})
+
+
 def test_the_page_and_its_parts_are_served_packed_and_not_again(client: TestClient) -> None:
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")

@@ -7,12 +7,16 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from tests.web.job_folders import make_job_folder, status_of, windowed_plan
+
+from headwater.web.foreground import beside
 
 UI = [sys.executable, "-m", "headwater.cli", "ui"]
 
@@ -65,6 +69,24 @@ def test_it_ends_with_who_started_it_and_tells_on_stderr_whom_it_refused(tmp_pat
         assert process.wait(60) == 0
         assert process.stderr is not None
         assert "WARNING headwater.web: refused (401) GET '/api/jobs'" in process.stderr.read()
+
+
+def test_beside_a_job_it_prints_its_address_and_ends_with_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    make_job_folder(tmp_path / "orders")
+    with beside(tmp_path / "orders", port=0):
+        deadline = time.monotonic() + 60
+        while not (printed := capfd.readouterr().out):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        link = urlsplit(printed.strip())
+        headers = {"Authorization": f"Bearer {parse_qs(link.query)['token'][0]}"}
+        with closing(http.client.HTTPConnection(link.netloc, timeout=60)) as connection:
+            assert listed(connection, headers) == ["orders"]
+    with (
+        closing(http.client.HTTPConnection(link.netloc, timeout=60)) as connection,
+        pytest.raises(ConnectionRefusedError),
+    ):
+        connection.request("GET", "/")
 
 
 def _event(events: http.client.HTTPResponse) -> dict[str, list[dict[str, str]]]:

@@ -37,7 +37,7 @@ export interface Watermarks {
   now_ms: number; since_ms: number | null; strategies: Record<string, string>; splits: Split[];
   steps: { uid: string; watermark_ms: Mark }[]; firings: Firing[];
 }
-export interface Windows { step: string; epoch: number; number: number; windows: { start_ms: number; end_ms: number; keys: number }[] }
+export interface Windows { step: string; epoch: number; number: number; windows: { start_ms: number; end_ms: number; entries: number }[] }
 export interface StateStep {
   step: string; states: { name: string; entries: number }[]; entries: number; bytes: number;
   largest_subtask: number | null; subtasks: number | null; entries_per_h: number | null; bytes_per_h: number | null;

@@ -25,7 +25,8 @@ class OpenWindow:
 
     start_ms: int
     end_ms: int
-    keys: int
+    entries: int
+    """How many are kept for it; a key may have several, which are put together now and then."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ def open_windows(
     name = _SLICES if _SLICES in states else _TIMERS
     view = request_state(job_dir, step.uid, name, timeout=timeout)
     spans = _of_slices(view.table(), step.window) if name == _SLICES else _of_timers(view.table())
-    found = sorted((OpenWindow(start, end, keys) for (start, end), keys in spans.items()), key=lambda one: one.end_ms)
+    found = sorted(
+        (OpenWindow(start, end, entries) for (start, end), entries in spans.items()), key=lambda one: one.end_ms
+    )
     return OpenWindows(step.uid, view.epoch, len(found), tuple(found[:_MOST]))
 
 
@@ -56,11 +59,11 @@ def _of_slices(table: pa.Table, window: OutlineWindow) -> dict[tuple[int, int], 
     counted = table.group_by([_SLICE]).aggregate([([], "count_all")])
     size_ms, every_ms = window.size_ms or 0, window.every_ms or 1
     found: dict[tuple[int, int], int] = {}
-    for start, keys in zip(counted[_SLICE].to_pylist(), counted["count_all"].to_pylist(), strict=True):
+    for start, entries in zip(counted[_SLICE].to_pylist(), counted["count_all"].to_pylist(), strict=True):
         newest = start - (start - window.offset_ms) % every_ms
         for begins in _starts(newest, start, size_ms, every_ms):
             span = (begins, begins + size_ms)
-            found[span] = max(found.get(span, 0), keys)
+            found[span] = found.get(span, 0) + entries
     return found
 
 

@@ -90,6 +90,8 @@ class WebApp:
                 return self._refused(request, refused)
             except HeadwaterError as error:
                 return self._refused(request, Refused(409, str(error)))
+            except OSError as error:
+                return self._refused(request, Refused(500, f"a file of the job cannot be read: {error.strerror}"))
 
         return answer
 

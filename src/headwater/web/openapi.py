@@ -19,6 +19,7 @@ _REFUSALS = {
     415: "the body is not JSON",
     421: "the host is called by another name",
     429: "too many requests are being worked on",
+    500: "a file of the job cannot be read",
 }
 
 

@@ -143,7 +143,7 @@ ANSWERS: dict[str, Schema] = {
         firings=many(_FIRING),
     ),
     "Firing": _FIRING,
-    "Windows": record(step=TEXT, epoch=INT, number=INT, windows=many(record(start_ms=INT, end_ms=INT, keys=INT))),
+    "Windows": record(step=TEXT, epoch=INT, number=INT, windows=many(record(start_ms=INT, end_ms=INT, entries=INT))),
     "States": record(
         is_running=FLAG,
         steps=many(

@@ -22,8 +22,17 @@ from headwater.epoch.outbox import Outbox
 from headwater.job.checkpoints.history import EpochLine, read_history
 from headwater.job.checkpoints.replay import PlannedEpoch, Replay
 from headwater.job.checkpoints.rewind import _Rewind, rewound_to
+from headwater.job.durations import DurationsFile, read_durations
 from headwater.job.identity import JobIdentity
 from headwater.job.layout import JobLayout
+from headwater.job.outline import (
+    JobOutline,
+    OutlineInput,
+    OutlinePath,
+    OutlineStep,
+    OutlineWatermarks,
+    OutlineWindow,
+)
 from headwater.job.reading import JobReader
 from headwater.job.requests import Action, JobAnswer, JobRequest
 from headwater.job.splits import SplitStatus
@@ -49,6 +58,33 @@ _SHAPE = {
     "sources": ["rows"],
     "steps": {"count": {"key": "k: string", "level": 1, "states": {"n": ["value", "bigint"]}}},
 }
+
+_OUTLINE = JobOutline(
+    "spark",
+    "0.1.0",
+    12,
+    2,
+    1,
+    {"parallelism": "2"},
+    (
+        OutlineStep(
+            "count",
+            "window",
+            1,
+            (OutlineInput("rows", None, "key_by(k)"),),
+            "k string",
+            is_source=False,
+            is_sink=False,
+            is_stateful=True,
+            sets_time=False,
+            detail="",
+            times_from=("rows",),
+            window=OutlineWindow("tumbling(10 ms)", True, 10, 10, 0, 0),
+            watermarks=OutlineWatermarks("from ts", "ts", 0, None, None, 0),
+        ),
+    ),
+    (OutlinePath("rows", "out", "exactly-once", ("its rows can be read again",)),),
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +123,9 @@ class JobFolders(Target):
         layout.restarts.write_text("".join(f"{reason.to_text()}\n" for reason in _REASONS))
         lines = [EpochLine(n, 12 + n, 800, _OFFSET, {"rows": {"0": 8}}, {"count": _STEP}, 5_684) for n in (2, 3)]
         layout.epochs.write_text("".join(f"{line.to_text()}\n" for line in lines))
+        _OUTLINE.write(layout.outline)
+        for epoch in (2, 3):
+            DurationsFile(layout.durations, lambda: 12.0).add(epoch, {"compute": 0.5, "publish": 0.1})
         self._readers: dict[str, Callable[[], Any]] = {
             "job.json": self._identity,
             "outbox/published.json": lambda: JobReader(self._job).published(),
@@ -99,6 +138,8 @@ class JobFolders(Target):
             "control/requests/1-a.json": lambda: JobRequest.read(layout.control.request("1-a")),
             "control/answers/1-a.json": lambda: JobAnswer.read(layout.control.answer("1-a")),
             "restarts.jsonl": lambda: {repr(reason) for reason in JobReader(self._job).restarts()},
+            "outline.json": lambda: JobReader(self._job).outline(),
+            "durations.jsonl": lambda: {repr(one) for one in read_durations(layout.durations).values()},
             "epochs.jsonl": lambda: {_shown(line) for line in read_history(layout.epochs).values()},
         }
         self._files = {name: (self._job / name).read_bytes() for name in self._readers}

@@ -153,7 +153,7 @@ function OpenWindows({ job, step, watermark, chosen, choose }: { job: Job; step:
           <DataTable label="Open windows" rows={found.windows} keyOf={(one) => `${one.start_ms}-${one.end_ms}`} rowClass={(one) => (one.end_ms === chosen ? "held" : "")} columns={[
             { title: "from (UTC)", cell: (one) => moment(one.start_ms) },
             { title: "to", cell: (one) => moment(one.end_ms) },
-            { title: "keys", isNumber: true, cell: (one) => count(one.keys) },
+            { title: "entries", isNumber: true, cell: (one) => count(one.entries) },
             { title: "missing", isNumber: true, cell: (one) => (late(one.end_ms) ? "–" : typeof watermark === "number" ? duration(one.end_ms - 1 - watermark) : "all") },
             { title: "", cell: (one) => (late(one.end_ms) ? <span class="hint">fired, kept for late rows</span> : <button class="small" onClick={() => choose(one.end_ms)}>Why?</button>) },
           ]} />

@@ -20,14 +20,12 @@ UNREADABLE = "unreadable"
 def summary(job: WatchedJob) -> dict[str, Any]:
     """Where a job stands. One whose folder is damaged is told of with what is wrong with it."""
     try:
-        view = job.watch.view()
-    except HeadwaterError as error:
-        return {**_facts(job, None), "error": str(error)}
-    return _facts(job, view)
+        return _facts(job, job.watch.view(), recent(job))
+    except (HeadwaterError, OSError) as error:
+        return {**_facts(job, None, []), "error": str(error)}
 
 
-def _facts(job: WatchedJob, view: JobView | None) -> dict[str, Any]:
-    lines = [] if view is None else recent(job)
+def _facts(job: WatchedJob, view: JobView | None, lines: list[EpochLine]) -> dict[str, Any]:
     steps = {} if view is None else view.steps
     splits = [] if view is None else [one for own in view.splits.values() for one in own.values()]
     error = None if view is None else view.status.error

@@ -68,7 +68,7 @@ def windows(job: WatchedJob, step: str) -> dict[str, Any]:
         raise JobError.no_windows(step, [one.uid for one in _outline(job).steps if one.window is not None])
     states = view.steps[step].state if step in view.steps else {}
     found = open_windows(job.path, planned, states, timeout=ASK_TIMEOUT)
-    shown = [{"start_ms": one.start_ms, "end_ms": one.end_ms, "keys": one.keys} for one in found.windows]
+    shown = [{"start_ms": one.start_ms, "end_ms": one.end_ms, "entries": one.entries} for one in found.windows]
     return {"step": step, "epoch": found.epoch, "number": found.number, "windows": shown}
 
 
