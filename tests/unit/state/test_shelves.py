@@ -49,11 +49,13 @@ def test_what_was_put_first_goes_first_and_no_more_than_must(tmp_path: Path) -> 
 
 def test_tables_are_the_same_from_files_and_files_have_no_names_and_go_with_their_readers(tmp_path: Path) -> None:
     shelf, _ = shelf_in(tmp_path, 0)
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
     kept = [KeptTable(numbers(count), shelf) for count in (1, 1000, 7)]
     assert shelf.held_bytes == 0
     assert [one.table for one in kept] == [numbers(count) for count in (1, 1000, 7)]
     assert list(tmp_path.iterdir()) == []
     assert len(open_files(tmp_path)) == 3
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors, "a worker may have few of them"
     rows = kept[1].table.slice(500, 2)
     del kept
     gc.collect()

@@ -337,6 +337,11 @@ class AggregateContents:
         into.append(_Segment())
         point(target)
 
+    @property
+    def pending(self) -> Iterable[Scope]:
+        """The windows that something came into since the last `finish`."""
+        return self._pending
+
     def finish(self, point: Point) -> None:
         pending, self._pending = self._pending, {}
         held, scopes = [], []

@@ -47,13 +47,7 @@ class WindowOperator(KeepsTimers):
     needs_order = True
 
     def __init__(
-        self,
-        node: WindowNode,
-        step: str,
-        row: type[Row],
-        *,
-        way: str = BY_ELEMENT,
-        backend: StateBackend = MEMORY,
+        self, node: WindowNode, step: str, row: type[Row], *, way: str = BY_ELEMENT, backend: StateBackend = MEMORY
     ) -> None:
         self._node, self._step, self._row = node, step, row
         self._assigner = node.assigner
@@ -120,7 +114,8 @@ class WindowOperator(KeepsTimers):
             check_reach(batch, reach_of(self._assigner), self._step)
         self._contents.begin(batch.table)
         rows = rows_of(batch.table, self._row)
-        keys = keys_of(batch, self._node.key)
+        keys = list(keys_of(batch, self._node.key))
+        self._key_entries.fetch(keys)
         for place, (key, timestamp, row) in enumerate(zip(keys, timestamp_list(batch.timestamps), rows, strict=True)):
             try:
                 self._element(key, timestamp, row, place)
@@ -138,6 +133,8 @@ class WindowOperator(KeepsTimers):
         timestamps = batch.timestamps[runs.rows]
         fires, drops = np.zeros((2, len(runs.rows)), np.bool_)
         kinds = []
+        self._entries.fetch(scopes)
+        self._trigger.fetch(scopes)
         for scope, begin, end in zip(scopes, runs.bounds.tolist(), runs.bounds[1:].tolist(), strict=False):
             window = Window(*scope[1:])
             self._point(scope[0], window, window)
@@ -156,13 +153,20 @@ class WindowOperator(KeepsTimers):
         """Take in the rows that can go by bursts; gives the others."""
         assert isinstance(self._contents, AggregateContents)
         assert isinstance(self._late, LateRows)
+        self._key_entries.fetch(self._keys(batch))
         taken = bursts.of(batch, time, self._touching)
+        for table in (self._entries, self._trigger):
+            table.fetch(scope_of(burst.key, burst.window) for burst in taken.bursts)
         self._late.add_batch(batch.take(taken.late), taken.missed, time.watermark_ms)
         for burst in taken.bursts:
             self._key_cursor.entry = self._key_entries.entry(burst.key)
             add = partial(self._contents.add_accumulators, burst.accumulators)
             self._into(burst.key, burst.window, add, burst=burst)
         return batch.take(taken.singles)
+
+    def _keys(self, batch: Batch) -> Iterator[Any]:
+        """The keys of rows, for those who need them."""
+        yield from keys_of(batch, self._node.key)
 
     def _on_burst(self, burst: Burst) -> TriggerResult:
         """Ask a trigger to which the number of rows makes no difference."""
@@ -353,6 +357,8 @@ class WindowOperator(KeepsTimers):
         for firing in open_firings:
             value = self._value_of(firing, values)
             firing.rows = [] if value is TAKEN_BACK else [value]
+        if isinstance(self._contents, AggregateContents):
+            self._entries.fetch(self._contents.pending)
         self._contents.finish(self._point_at)
         for event in self._events:
             self._book.write(event, self._point_at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from headwater.descriptors import StateDeclaration
@@ -45,6 +45,10 @@ class TriggerHost:
             setattr(part, attribute, self.tables[name])
         self.context = TriggerContext()
         self.context.timers = timers
+
+    def fetch(self, scopes: Iterable[Scope]) -> None:
+        """Have the states of windows at hand that are asked for next."""
+        self._entries.fetch(scopes)
 
     def point(self, scope: Scope, window: Window) -> None:
         """Make a window the one that the trigger decides on."""

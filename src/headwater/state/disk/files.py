@@ -6,7 +6,6 @@ with the process, however that ends. It is written with calls that fail when the
 
 from __future__ import annotations
 
-import mmap
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +31,10 @@ class ArrowFiles:
                 sink = pa.PythonFile(file, "w")
                 ends = [_written(table, sink) for table in tables]
                 file.flush()
-                mapped = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                with pa.memory_map(
+                    f"/dev/fd/{file.fileno()}"
+                ) as whole:  # what is read of it outlives it, and no descriptor
+                    mapped = whole.read_buffer()
         except (OSError, pa.ArrowException) as error:
             folder = str(self._folder or tempfile.gettempdir())
             raise StateError.disk_failed(self._step, folder, str(error)) from None

@@ -41,7 +41,7 @@ class DiskShelf:
     def let_go(self, size_bytes: int) -> int:
         """Write the oldest pieces, so that what is left is that much smaller. A delta has what it needs."""
         before, due = self.held_bytes, []
-        for number, (held, size) in self._held.items():
+        for number, (held, size) in list(self._held.items()):  # the collector may free some meanwhile
             if size_bytes <= 0:
                 break
             if (piece := held()) is not None:

@@ -60,8 +60,8 @@ def open_states(
 ) -> tuple[KeyTable, dict[str, StateTable]]:
     """The entries of a step, and the handle of each declared state by name."""
     declarations = list(declarations)
-    packed = PackedTable(declarations) if backend is MEMORY and are_packed(declarations) else None
-    table = packed or backend.table([as_kept(declaration) for declaration in declarations], key)
+    table = _table(declarations, key, backend)
+    packed = table if isinstance(table, PackedTable) else None
     handles: dict[str, StateTable] = {}
     for index, declaration in enumerate(declarations):
         layout = KeyedLayout(step, declaration.name, key, declaration.columns(), spread)
@@ -74,3 +74,12 @@ def open_states(
             expiring.expires(declaration.ttl, backend.times(declaration, key))
             handles[declaration.name] = expiring
     return table, handles
+
+
+def _table(declarations: list[StateDeclaration], key: pa.DataType, backend: StateBackend) -> KeyTable:
+    """Where the entries are; of a step without states nowhere but here."""
+    if not declarations:
+        return KeyTable(0)
+    if backend is MEMORY and are_packed(declarations):
+        return PackedTable(declarations)
+    return backend.table([as_kept(declaration) for declaration in declarations], key)
