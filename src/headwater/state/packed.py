@@ -33,6 +33,8 @@ WRITTEN = PRESENT | NEW
 _CODES = {pa.int8(): "b", pa.int16(): "h", pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 _FIRST = 1
 """The first place: a place is never 0, so that it is as true as a list."""
+_LEAST_ROOM, _ROOM_SHARE = 64, 16
+"""Columns grow by so many places, or by this share of what they have: one by one takes as long as a new key does else."""
 
 
 def are_packed(declarations: Sequence[StateDeclaration]) -> bool:
@@ -80,17 +82,16 @@ class PackedTable(KeyTable):
             self.written[state].append(place)
 
     def _take_spare(self) -> None:
-        self._give(self.keys[self._spare], self._spare)
-        if self._free:
-            self._spare = self._free.pop()
-        else:
-            self._spare = len(self.keys)
-            self._grow(1)
-
-    def _give(self, key: Any, place: int) -> None:
-        self.entries[key] = place
+        """Let the spare place be its key's, and have another."""
+        place = self._spare
+        self.entries[self.keys[place]] = place
         if place < len(self._firsts):
             self._outdated.append(place)
+        if not self._free:
+            start = len(self.keys)
+            self._grow(max(_LEAST_ROOM, start // _ROOM_SHARE))
+            self._free = list(range(len(self.keys) - 1, start - 1, -1))
+        self._spare = self._free.pop()
 
     def _grow(self, count: int) -> None:
         """Have room for more places behind the others."""
