@@ -180,6 +180,7 @@ def test_unbounded_job_runs_until_stopped_and_goes_on_later(spark: SparkSession,
     assert status.state == "running"
     assert status.steps["sums"]["rows_in"] == 2
     assert status.positions == {"source": {"0": 2}}
+    assert 0 < status.caught_up_us < status.level_us, "a new worker reads what is stored before it works"
     job.stop()
     assert job.status().state == "stopped"
     topic.append(pa.table({"k": ["a"], "v": [10]}))
