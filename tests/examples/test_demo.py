@@ -7,6 +7,8 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections import Counter
 
 import pyarrow.compute as pc
@@ -15,6 +17,7 @@ import pytest
 from headwater.demo import __main__ as story
 from headwater.demo import events, process
 from headwater.demo.check import compare, compare_clicks, compare_sales, read
+from headwater.demo.dashboard import dashboard
 from headwater.demo.events import FIRST_LIMIT_CENTS, LATER_LIMIT_CENTS
 from headwater.demo.job import build
 from headwater.demo.limits import PartitionLine, compare_limits, read_large
@@ -206,6 +209,21 @@ def test_fault_in_large_orders_is_found(fault, found, told, truth):
         told[number, FIRST_LIMIT_CENTS] += 1
     total = PartitionLine.over(by_limits(told, truth))
     assert (total.lost, total.doubled, total.wrong) == found
+
+
+def test_dashboard_answers_while_it_is_needed(tmp_path):
+    with dashboard(tmp_path) as address:
+        assert address is not None
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            assert answer.status == 200
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address, timeout=60)
+
+
+def test_demo_without_the_packages_of_the_dashboard_has_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with dashboard(tmp_path) as address:
+        assert address is None
 
 
 def test_standing_of_a_new_folder(tmp_path):
