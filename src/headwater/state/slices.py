@@ -30,6 +30,11 @@ def first_bytes(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint8]:
     return _first_bytes_of(hash_keys(keys))
 
 
+def first_byte(hashed: int) -> int:
+    """The first byte of one hash."""
+    return hashed >> _HASH_BITS - 8
+
+
 def _first_bytes_of(hashes: Hashes) -> npt.NDArray[np.uint8]:
     return (hashes >> np.uint64(_HASH_BITS - 8)).astype(np.uint8)
 

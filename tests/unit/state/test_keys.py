@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.parts.examples import examples
 
 from headwater.data.schema import parse_type
-from headwater.state.keys import hash_keys, key_groups, subtasks_of
+from headwater.state.keys import hash_keys, hash_of_one, key_groups, subtasks_of
 
 
 def hashes(ddl: str, values: list[Any]) -> list[str]:
@@ -57,6 +57,30 @@ def test_a_key_hashes_alike_alone_and_in_company(values: list[str | None]) -> No
     together = hash_keys(array).tolist()
     assert [hash_keys(array.slice(i, 1))[0] for i in range(len(values))] == together
     assert hash_keys(pa.chunked_array([array.slice(0, 1), array.slice(1)])).tolist() == together
+
+
+NESTED = parse_type("struct<k:struct<a:string,b:boolean>,start:bigint,end:int>")
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.tuples(
+            st.none() | st.tuples(st.none() | st.text(), st.none() | st.booleans()),
+            st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+            st.none() | st.integers(-(1 << 31), (1 << 31) - 1),
+        )
+    )
+)
+@examples(100)
+def test_one_key_at_a_time_hashes_as_many_do(keys: list[Any]) -> None:
+    hash_one = hash_of_one(NESTED)
+    assert hash_one is not None
+    as_dicts = [
+        key and {"k": key[0] and dict(zip("ab", key[0], strict=True)), "start": key[1], "end": key[2]} for key in keys
+    ]
+    assert [hash_one(key) for key in keys] == hash_keys(pa.array(as_dicts, NESTED)).tolist()
+    assert hash_of_one(parse_type("struct<a:decimal(9,2)>")) is None
 
 
 def test_integers_hash_by_value_whatever_their_width() -> None:

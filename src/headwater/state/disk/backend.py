@@ -29,8 +29,9 @@ from headwater.state.disk.rocks import RocksStore
 from headwater.state.disk.shelf import DiskShelf
 from headwater.state.disk.timers import DiskTimers
 from headwater.state.disk.times import DiskTimes
+from headwater.state.keys import hash_of_one
 from headwater.state.memory import STORED, WRITTEN, Entry, KeyTable
-from headwater.state.slices import MAX_PARTS, Slice, first_bytes
+from headwater.state.slices import MAX_PARTS, Slice, first_byte, first_bytes
 from headwater.state.table import KeyedLayout
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class DiskTable(KeyTable):
     ) -> None:
         super().__init__(len(declarations))
         self.store, self.prefix, self._codec, self._bound = store, prefix, key_codec(key), bound
-        self._key, self._step = pa.field("key", key), step
+        self._key, self._step, self._hash = pa.field("key", key), step, hash_of_one(key)
         self._columns = [_column(self, index, declaration, step) for index, declaration in enumerate(declarations)]
         self._unsaved: list[dict[Any, Entry]] = [{} for _ in declarations]
         """For each state, the entries whose value is not on disk as it was at the last delta."""
@@ -109,7 +110,7 @@ class DiskTable(KeyTable):
         return self._load(key) if found is None else found
 
     def _load(self, key: Any) -> Entry:
-        (data,) = self._places([key])
+        data = self._place(key)
         entry = self.entries[key] = [key, *self._blank, data]
         size = self._entry_bytes
         columns = [column for column in self._columns if column.is_on_disk]
@@ -118,6 +119,12 @@ class DiskTable(KeyTable):
             size += sum(column.take(entry, raw) for column, raw in zip(columns, rows, strict=True))
         self.charge(size)
         return entry
+
+    def _place(self, key: Any) -> bytes:
+        """Where a key is on disk."""
+        if self._hash is None:
+            return next(self._places([key]))
+        return bytes([first_byte(self._hash(key))]) + self._codec.encode(key)
 
     def _places(self, keys: Sequence[Any]) -> Iterator[bytes]:
         """Where keys are on disk."""
