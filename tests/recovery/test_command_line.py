@@ -86,6 +86,10 @@ def test_a_job_is_run_watched_and_upgraded_from_a_shell(tmp_path: Path) -> None:
     assert (job.returncode, out, err) == (0, "", "")
     assert "'job' was stopped" in headwater(tmp_path, "logs", "state")
     assert list((tmp_path / "state" / "control").rglob("*.*")) == []
+    assert "name its file with --file" in headwater(tmp_path, "state", "show", "state", "totals", "total", code=1)
+    ended = ["state", "show", "state", "totals", "total", "--file", "job.py"]
+    assert json.loads(headwater(tmp_path, *ended, "--key", "ann", "--json"))["value"] == 4
+    assert "no state 'nothing'" in headwater(tmp_path, *ended[:4], "nothing", *ended[5:], code=1)
     assert "can go on" in headwater(tmp_path, "savepoint", "check", "last", "job.py")
     assert "goes on after epoch 0" in headwater(tmp_path, "checkpoints", "rewind", "state", "0", "--yes")
 

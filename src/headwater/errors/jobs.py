@@ -67,6 +67,13 @@ class JobError(HeadwaterError):
         )
 
     @classmethod
+    def needs_program(cls, job: str, job_dir: str) -> JobError:
+        return cls(
+            f"state of a job that does not run is read with its program, which says what it is; job {job!r} in {job_dir} does "
+            "not run; name its file with --file"
+        )
+
+    @classmethod
     def not_running(cls, job: str, folder: str) -> JobError:
         return cls(f"job {job!r} in {folder} can be asked while it runs, and no process runs it; start it first")
 

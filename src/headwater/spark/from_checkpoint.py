@@ -7,16 +7,15 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from headwater.errors import JobError
 from headwater.job.checkpoints.listing import Checkpoint
 from headwater.job.folder import JobFolder
-from headwater.job.identity import differences, shape_of
 from headwater.job.reading import JobReader
-from headwater.plan.plan import JobPlan, plan_job
+from headwater.plan.plan import JobPlan
 from headwater.savepoints.files import DESCRIPTION, Savepoint
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.renaming import Renaming
 from headwater.savepoints.taking import Epoch, take
+from headwater.spark.looking import plan_as_stored
 from headwater.spark.stored import StoredEpoch
 
 
@@ -27,11 +26,7 @@ def origin_of(checkpoint: Checkpoint, plan: JobPlan, folder: JobFolder, spark: S
         return Origin.of(Savepoint.open(path), Renaming())
     shutil.rmtree(path, ignore_errors=True)
     job = JobReader(checkpoint.job_dir)
-    note = job.identity
-    before = plan_job(plan.graph, note.parallelism, note.key_groups, plan.state_backend)
-    found = differences(note.shape, shape_of(before))
-    if found:
-        raise JobError.other_program(str(checkpoint.job_dir), found)
+    note, before = job.identity, plan_as_stored(job, plan)
     stored = StoredEpoch(spark, job.layout.checkpoint, checkpoint.epoch - note.first_epoch)
     what = Epoch(before, note.job_id, checkpoint.epoch, stored.offset(), job.layout.sources)
     return Origin.of(take(path, what, partial(stored.write_parts, before)), Renaming())

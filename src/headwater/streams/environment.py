@@ -57,12 +57,13 @@ from headwater.streams.settings import (
 from headwater.streams.sql_door import SqlDoor
 from headwater.streams.start_checks import check_event_time, check_outputs
 from headwater.streams.state_backends import check_spills, check_state
+from headwater.streams.stored_state import StoredState
 from headwater.streams.stream import Step
 from headwater.watermarks import Watermarks
 from headwater.words import Checkpointing, EngineName, Explained, LogFormat, LogLevel, StateBackendName
 
 
-class Environment(SqlDoor, Previews, Samples):
+class Environment(SqlDoor, Previews, Samples, StoredState):
     """A job under construction: sources are added here, steps on the streams they give, and `run` runs it all."""
 
     def __init__(  # noqa: PLR0913  the settings of a job, by name

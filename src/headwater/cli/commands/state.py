@@ -11,13 +11,16 @@ import typer
 
 import headwater as hw
 from headwater import control
+from headwater.cli.loading import load
 from headwater.cli.output import Json, show_json, show_table, show_text
 from headwater.data.table_query import query
+from headwater.errors import JobError
 from headwater.job.state_view import StateView
 from headwater.savepoints.files import DESCRIPTION
+from headwater.streams.overrides import Overrides
 
 app = typer.Typer(no_args_is_help=True, help="Look at what the steps of a job keep.")
-Job = Annotated[Path, typer.Argument(help="the folder of a job that runs, or of a savepoint")]
+Job = Annotated[Path, typer.Argument(help="the folder of a job, or of a savepoint")]
 
 
 @app.command("list")
@@ -44,12 +47,13 @@ def show(
         str | None, typer.Option(help="of one key: text or JSON; an array for keys of several columns")
     ] = None,
     epoch: Annotated[int | None, typer.Option(help="as it was at an epoch that is retained")] = None,
+    file: Annotated[Path | None, typer.Option(help="the job's program, to look at a job that does not run")] = None,
     sql: Annotated[str | None, typer.Option(help="a query over the table `state`, in DuckDB's SQL")] = None,
     limit: Annotated[int, typer.Option(min=1, help="show at most so many entries")] = 100,
     as_json: Json = False,
 ) -> None:
     """Show a state of a step: all entries, those of a key, or what a query makes of them."""
-    view = _view(job, uid, name, epoch)
+    view = _view(job, uid, name, epoch, file)
     if key is not None:
         _show_key(view, key, as_json=as_json)
         return
@@ -63,9 +67,14 @@ def show(
         show_text(f"… {len(found) - limit:,} more of {len(found):,}; see them with --limit, or ask with --sql or --key")
 
 
-def _view(job: Path, uid: str, name: str, epoch: int | None) -> StateView:
+def _view(job: Path, uid: str, name: str, epoch: int | None, file: Path | None) -> StateView:
     if not (job / DESCRIPTION).exists():
-        return control.request_state(job, uid, name, epoch=epoch)
+        seen = control.job(job)
+        if seen.is_running:
+            return control.request_state(job, uid, name, epoch=epoch)
+        if file is None:
+            raise JobError.needs_program(seen.name, str(job))
+        return load(file, Overrides(job_dir=job, engine="spark")).state(uid, name, epoch=epoch)
     saved = hw.savepoint.read(job)
     if epoch is not None and epoch != saved.epoch:
         raise typer.BadParameter(f"the savepoint is of epoch {saved.epoch}, and --epoch says {epoch}")
