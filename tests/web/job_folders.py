@@ -42,7 +42,14 @@ def status_of(plan: JobPlan, *, late: int = 0, state: str = "stopped") -> JobSta
     work = {"busy_us": 500_000, "state_bytes": 4_096, "subtasks": 2, "busiest_rows": 600, "largest_state": 30}
     step = StepStatus(1_000, 900, watermark_ms=START_MS + 33_000, work=work)
     steps = {plan.graph.uid(node): step for node in plan.graph if not node.is_sink}
-    steps["totals"] = replace(step, state={"slices": 50}, counters={"late_dropped": late, "dead_letters": 3})
+    growth = {"bytes_per_hour": 1_024, "day_bytes": 28_672, "week_bytes": 176_128}
+    steps["totals"] = replace(
+        step,
+        state={"slices": 50},
+        state_bytes={"slices": 4_096},
+        growth=growth,
+        counters={"late_dropped": late, "dead_letters": 3},
+    )
     splits = {
         "0": SplitStatus(900, START_MS + 97_000, last_rows_ms=now_ms, moved_ms=now_ms),
         "1": SplitStatus(100, START_MS + 33_000, last_rows_ms=START_MS + 40_000, moved_ms=START_MS + 40_000),

@@ -66,9 +66,11 @@ def test_a_step_without_windows_is_refused_with_those_that_have_some(client: Tes
     assert "those with windows are totals" in answer.json()["error"]
 
 
-def test_state_has_its_size_and_growth(client: TestClient, job: str) -> None:
+def test_state_has_its_size_growth_and_forecast(client: TestClient, job: str) -> None:
     (found,) = client.get(f"{job}/state").json()["steps"]
-    assert (found["step"], found["entries"], found["bytes"], found["entries_per_h"]) == ("totals", 50, 4_096, 0)
+    assert (found["step"], found["entries"], found["bytes"], found["bytes_per_h"]) == ("totals", 50, 4_096, 1_024)
+    assert (found["day_bytes"], found["week_bytes"]) == (28_672, 176_128)
+    assert found["states"] == [{"name": "slices", "entries": 50, "bytes": 4_096}]
 
 
 def test_state_of_a_job_that_does_not_run_cannot_be_looked_up(client: TestClient, job: str) -> None:

@@ -39,8 +39,8 @@ export interface Watermarks {
 }
 export interface Windows { step: string; epoch: number; number: number; windows: { start_ms: number; end_ms: number; entries: number }[] }
 export interface StateStep {
-  step: string; states: { name: string; entries: number }[]; entries: number; bytes: number;
-  largest_subtask: number | null; subtasks: number | null; entries_per_h: number | null; bytes_per_h: number | null;
+  step: string; states: { name: string; entries: number; bytes: number }[]; entries: number; bytes: number; expired: number;
+  largest_subtask: number | null; subtasks: number | null; bytes_per_h: number | null; day_bytes: number | null; week_bytes: number | null;
 }
 export interface States {
   is_running: boolean; steps: StateStep[];

@@ -149,13 +149,15 @@ ANSWERS: dict[str, Schema] = {
         steps=many(
             record(
                 step=TEXT,
-                states=many(record(name=TEXT, entries=INT)),
+                states=many(record(name=TEXT, entries=INT, bytes=INT)),
                 entries=INT,
                 bytes=INT,
+                expired=INT,
                 largest_subtask=maybe(INT),
                 subtasks=maybe(INT),
-                entries_per_h=maybe(NUMBER),
                 bytes_per_h=maybe(NUMBER),
+                day_bytes=maybe(NUMBER),
+                week_bytes=maybe(NUMBER),
             )
         ),
         history=many(record(epoch=INT, time_ms=INT, entries=INT, bytes=INT, stored_bytes=INT)),

@@ -7,24 +7,23 @@ import { Line } from "../parts/charts";
 import { bytes, count, moment, short } from "../text";
 import type { Job, Savepoints, States, Table, Value } from "../types";
 
-const inAWeek = (now: number, perHour: number | null): number | null => (perHour === null ? null : Math.max(0, now + perHour * 24 * 7));
-
 export function StatePage({ job }: PageProps) {
   const { data, error } = usePage<States>(`jobs/${job.id}/state`, job);
   if (!data) return <>{error ? <Problem text={error} /> : <Loading />}</>;
   return (
     <>
       <Problem text={error} />
-      <Card title="Size" side={<span class="hint">growth is that of the last {data.history.length} epochs</span>}>
+      <Card title="Size" side={<span class="hint">forecasts go on as the newer half of this run went</span>}>
         {data.steps.length === 0 ? <p class="hint">No step of this job keeps state.</p> : (
           <DataTable label="State by step" rows={data.steps} keyOf={(one) => one.step} columns={[
             { title: "step", cell: (one) => <span class="strong">{one.step}</span> },
             { title: "states", cell: (one) => one.states.filter((state) => state.entries > 0 || !state.name.startsWith("@")).map((state) => `${state.name} ${short(state.entries)}`).join(", ") },
             { title: "entries", isNumber: true, cell: (one) => count(one.entries) },
             { title: "about", isNumber: true, cell: (one) => bytes(one.bytes) },
-            { title: "growth", isNumber: true, cell: (one) => (one.entries_per_h === null ? "–" : `${one.entries_per_h > 0 ? "+" : ""}${short(one.entries_per_h)}/h`) },
-            { title: "in a week", isNumber: true, cell: (one) => short(inAWeek(one.entries, one.entries_per_h)) },
-            { title: "about ", isNumber: true, cell: (one) => bytes(inAWeek(one.bytes, one.bytes_per_h)) },
+            { title: "an hour", isNumber: true, cell: (one) => (one.bytes_per_h === null ? "–" : `${one.bytes_per_h > 0 ? "+" : ""}${bytes(one.bytes_per_h)}`) },
+            { title: "in a day", isNumber: true, cell: (one) => bytes(one.day_bytes) },
+            { title: "in a week", isNumber: true, cell: (one) => bytes(one.week_bytes) },
+            { title: "expired", isNumber: true, cell: (one) => count(one.expired) },
             { title: "largest subtask", isNumber: true, cell: (one) => count(one.largest_subtask) },
           ]} />
         )}

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from headwater import control
-from headwater.control.growth import growth_of
 from headwater.data.table_query import Bounds, query
 from headwater.job.state_view import StateView
 from headwater.web.answers.summary import recent
@@ -16,15 +15,14 @@ from headwater.web.answers.times import ASK_TIMEOUT
 from headwater.web.watched import WatchedJob
 
 _TOLD_EPOCHS = 100
-"""What growth is taken over."""
+"""What a picture of its size shows."""
 _SHOWN_ROWS = 200
 _BOUNDS = Bounds(seconds=10.0, rows=_SHOWN_ROWS + 1, memory="512MB")
 
 
 def states(job: WatchedJob) -> dict[str, Any]:
-    """The states of every step, and how fast they grow."""
+    """The states of every step, and how the job itself says that they grow."""
     view, lines = job.watch.view(), recent(job, _TOLD_EPOCHS)
-    told = {uid: growth_of(lines, uid) for uid, step in view.steps.items() if step.state}
     history = [
         {
             "epoch": line.epoch,
@@ -38,13 +36,18 @@ def states(job: WatchedJob) -> dict[str, Any]:
     steps = [
         {
             "step": uid,
-            "states": [{"name": name, "entries": entries} for name, entries in sorted(step.state.items())],
+            "states": [
+                {"name": name, "entries": entries, "bytes": step.state_bytes.get(name, 0)}
+                for name, entries in sorted(step.state.items())
+            ],
             "entries": sum(step.state.values()),
-            "bytes": step.work.get("state_bytes", 0),
+            "bytes": sum(step.state_bytes.values()),
+            "expired": step.counters.get("state_expired", 0),
             "largest_subtask": step.work.get("largest_state"),
             "subtasks": step.work.get("subtasks"),
-            "entries_per_h": None if (grown := told[uid]) is None else round(grown.entries_per_h, 1),
-            "bytes_per_h": None if grown is None else round(grown.bytes_per_h, 1),
+            "bytes_per_h": step.growth.get("bytes_per_hour"),
+            "day_bytes": step.growth.get("day_bytes"),
+            "week_bytes": step.growth.get("week_bytes"),
         }
         for uid, step in view.steps.items()
         if step.state
