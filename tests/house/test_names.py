@@ -32,6 +32,7 @@ SOFT_LINES, HARD_LINES = 400, 600
 
 LONGER_THAN_SOFT: dict[str, str] = {
     "src/headwater/descriptors.py": "the kinds of state side by side, each with the overloads that type checkers read",
+    "src/headwater/operators/window/operator.py": "Flink's window operator, whose steps are read together",
 }
 """Source files over the soft limit, each with its reason."""
 

@@ -119,7 +119,7 @@ def test_a_running_job_is_seen_as_its_driver_knows_it(job: Waiting, tmp_path: Pa
     view = seen(tmp_path / "job", lambda view: view.status.epoch == 4)
     assert (view.name, view.job_id, view.state, view.owner) == ("waiting", "id", "running", Owner.this_process())
     assert (view.published, view.positions, view.status.positions) == (3, {"rows": {"0": 7}}, {"rows": {"0": 9}})
-    assert view.splits == {"rows": {"0": SplitStatus(9, 80, is_idle=True, last_rows_ms=5_000)}}
+    assert view.splits == {"rows": {"0": SplitStatus(9, 80, is_idle=True, last_rows_ms=5_000, moved_ms=5_000)}}
     assert (view.steps["step"]["rows_in"], view.steps["step"]["retries"], view.steps["step"].watermark_ms) == (3, 2, 70)
     assert (view.planned, view.committed, view.restarts, view.epochs()) == (-1, -1, (), {})
 

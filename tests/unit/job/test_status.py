@@ -66,7 +66,8 @@ def test_splits_are_known_by_what_their_tasks_told() -> None:
 
     status = JobStatus("running").after(0, [told("0", 3, 70), told("1", 2, 50)], 1_000)
     status = status.after(1, [told("0", 1, 60), told("1", 0, MIN_TIMESTAMP, idle=True)], 2_000)
-    assert status.splits == {"s": {"0": SplitStatus(4, 70, last_rows_ms=2_000), "1": SplitStatus(2, 50, True, 1_000)}}
+    first, second = SplitStatus(4, 70, last_rows_ms=2_000, moved_ms=1_000), SplitStatus(2, 50, True, 1_000, 1_000)
+    assert status.splits == {"s": {"0": first, "1": second}}
     assert status.now_ms == 2_000
 
 

@@ -25,6 +25,13 @@ class Count(hw.KeyedProcessFunction):
     seen = hw.ValueState("bigint", default=0)
 
 
+class Seen(hw.ProcessFunction):
+    seen = hw.OperatorListState("bigint")
+
+    def process(self, event: Any, ctx: hw.Context) -> Any:
+        yield event
+
+
 def _apart(before: Any, row: Any) -> int:
     return int(row.n - before.n)
 
@@ -84,8 +91,9 @@ def test_how_a_window_is_computed_and_whether_rows_are_combined_before_it(
     [
         (lambda s: s.process(Count(), "n long"), True),
         (lambda s: s.agg(n=hw.sum("n")), True),
-        (lambda s: s.window(TENS).agg(n=hw.sum("n")), False),
-        (lambda s: s.join_regular(s, ttl="1 s"), False),
+        (lambda s: s.window(TENS).agg(n=hw.sum("n")), True),
+        (lambda s: s.join_regular(s, ttl="1 s"), True),
+        (lambda s: s.rebalance().process(Seen(), "n long"), False),
     ],
 )
 def test_state_is_on_disk_where_a_step_leaves_it_to_the_backend(build: Any, is_on_backend: bool, backend: str) -> None:
