@@ -209,7 +209,7 @@ class _Entry:
         self.uid = plan.graph.uid(node)
         chosen = plan.of(node)
         self._backend: StateBackend = MEMORY
-        if plan.state_backend == ON_DISK:
+        if ON_DISK in (plan.state_backend, chosen.state):
             self._backend = DiskBackend(self.uid, local_dir, bound_of(plan.state_memory_bytes))
         self._channel = f"{self.uid}/{subtask}"
         self._valve = SidedValve() if node.waits_by_side else Valve()

@@ -100,7 +100,15 @@ def test_state_is_on_disk_where_a_step_leaves_it_to_the_backend(build: Any, is_o
     plan, chosen = planned(build, state_backend=backend)
     assert chosen.state == (backend if is_on_backend else IN_MEMORY)
     host = LevelHost(plan, 1, 0)
-    assert isinstance(host._entries[0]._backend, DiskBackend) is (chosen.state == ON_DISK)
+    assert isinstance(host._entries[0]._backend, DiskBackend) is (backend == ON_DISK), "rows in flight go there too"
+    host.close()
+
+
+def test_a_step_whose_state_has_moved_to_disk_keeps_it_there() -> None:
+    plan, _ = planned(lambda s: s.agg(n=hw.sum("n")).with_uid("sums"))
+    plan.choose(next(node for node in plan.graph if plan.graph.uid(node) == "sums"), state=ON_DISK)
+    host = LevelHost(plan, 1, 0)
+    assert isinstance(host._entries[0]._backend, DiskBackend)
     host.close()
 
 
