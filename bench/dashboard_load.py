@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 from parts.timing import print_result
 
 import headwater as hw
@@ -60,13 +61,13 @@ class Commits:
 
 
 @contextmanager
-def dashboard(folder: Path) -> Iterator[str]:
-    """The address of a dashboard in a process of its own."""
+def dashboard(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """The address of a dashboard, and the process of its own that it is in."""
     command = [sys.executable, "-m", "headwater.cli", "ui", "--until-eof", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
+        yield server.stdout.readline().strip(), psutil.Process(server.pid)
         server.stdin.close()
 
 
@@ -143,16 +144,16 @@ def main() -> None:
     job = env.start(on_step=commits)
     asked: list[float] = []
     alone: list[float] = []
-    answered = 0
+    answered, cpu_s = 0, 0.0
     try:
         while len(commits.planned) < 20:
             time.sleep(0.1)
-        with dashboard(folder) as link:
+        with dashboard(folder) as (link, server):
             for _ in range(args.rounds):
                 began = time.perf_counter()
                 time.sleep(args.seconds)
                 alone += commits.durations(began)
-                began = time.perf_counter()
+                began, used_s = time.perf_counter(), sum(server.cpu_times()[:2])
                 command = [
                     sys.executable,
                     __file__,
@@ -165,8 +166,10 @@ def main() -> None:
                 ]
                 answered += int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
                 asked += commits.durations(began)
+                cpu_s += sum(server.cpu_times()[:2]) - used_s
             told = sorted(delays(link, commits, args.seconds))
         print(f"answered {answered / (args.rounds * args.seconds):,.0f} requests a second")
+        print(f"each took the server {cpu_s / answered * 1e6:.0f} us of a processor, which it gives way with")
         print(f"an epoch is told of {statistics.median(told):.2f} s after its commit, at most {told[-1]:.2f} s")
         print_result("dashboard_load", "left_alone", statistics.median(asked) * 1000, statistics.median(alone) * 1000)
     finally:

@@ -35,6 +35,7 @@ _MOST_ASKING = 4
 _MOST_ANSWERS = 256
 """Answers that are kept for those who ask again at once."""
 _JSON = "application/json"
+_ALWAYS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class WebApp:
@@ -173,8 +174,9 @@ def _json(content: bytes, status: int) -> Response:
 
 
 def _with_headers(response: Response) -> Response:
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
+    """With what every answer says; as bytes, as this is done a thousand times a second."""
+    own = {name for name, _ in response.raw_headers}
+    response.raw_headers.extend(one for one in _ALWAYS if one[0] not in own)
     return response
 
 

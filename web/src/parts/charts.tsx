@@ -34,7 +34,7 @@ export function Bars({ bars, text, label, height = 150 }: { bars: Bar[]; text: (
           let y = height - bottom;
           return (
             <g key={bar.label}>
-              <title>{`${bar.label}: ${bar.parts.filter((one) => one.value > 0).map((one) => `${one.name} ${text(one.value)}`).join(", ") || text(0)}`}</title>
+              <title>{`${bar.label}: ${bar.parts.filter((one) => one.value > 0).map((one) => `${one.name.replace("_", " ")} ${text(one.value)}`).join(", ") || text(0)}`}</title>
               {bar.parts.map((part) => {
                 const tall = scale(part.value);
                 y -= tall;
@@ -77,5 +77,5 @@ export function Line({ points, text, label, height = 120 }: { points: { x: numbe
 }
 
 export const Legend = ({ names }: { names: string[] }) => (
-  <span class="legend">{names.map((name) => <span key={name}><i class={`key ${name}`} />{name}</span>)}</span>
+  <span class="legend">{names.map((name) => <span key={name}><i class={`key ${name}`} />{name.replace("_", " ")}</span>)}</span>
 );
