@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Extension, Function, Module, Object
+from griffe import Class, Extension, Function, Module, Object
 
 _EXAMPLE = re.compile(r"(?:^[ ]*>>> .*\n?(?:^[ ]*(?!>>> )\S.*\n?)*)+", re.MULTILINE)
 
@@ -22,6 +22,11 @@ class ShownDocstrings(Extension):
         if obj.docstring is not None:
             text = obj.docstring.value
             obj.docstring.value = _EXAMPLE.sub(lambda example: f"```pycon\n{example[0].rstrip()}\n```\n", text)
+
+    def on_class(self, *, cls: Class, **_: Any) -> None:
+        """Once for each class: what Python calls by itself is no entry."""
+        for name in [name for name in cls.members if name.startswith("__") and name != "__init__"]:
+            del cls.members[name]
 
     def on_function_instance(self, *, func: Function, **_: Any) -> None:
         """Once for each function, as its module is read."""
