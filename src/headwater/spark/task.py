@@ -21,10 +21,10 @@ from headwater.task import garbage_collection
 def run_level(job: ShippedJob, level: int, salt: int, payloads: list[bytes], store: RecordStore) -> Iterator[Row]:
     """Bring the worker's copy of the state up to date, run the host, store what changed, stage what goes out."""
     with garbage_collection.worker_task():
-        times = LevelTimes()
         worker, by_subtask = worker_of(job), salts(job.parallelism)
         subtask = by_subtask.index(salt)
         host = worker.host(level, subtask)
+        times = LevelTimes()  # without what a new process imports
         head = catch_up(host, store, f"level {level}, subtask {subtask}")
         times.caught_up()
         if head is None:
