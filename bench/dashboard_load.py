@@ -87,7 +87,7 @@ def ask(link: str, rate: float, seconds: float) -> int:
         client.request("GET", "/api/jobs", headers=headers)
         place = f"/api/jobs/{json.loads(client.getresponse().read())['jobs'][0]['id']}"
         due, end = time.perf_counter(), time.perf_counter() + seconds
-        while due < end:
+        while max(due, time.perf_counter()) < end:
             time.sleep(max(0.0, due - time.perf_counter()))
             client.request("GET", place, headers=headers)
             answer = client.getresponse()

@@ -58,6 +58,9 @@ function Look({ job, data }: { job: Job; data: States }) {
         </select>
       </span>
     }>
+      {!job.is_running && !savepoint && (
+        <p class="hint">The job does not run: look into a savepoint, or with its program at its newest checkpoint, <code>headwater state show JOB STEP STATE --file JOB.py</code></p>
+      )}
       <LookUp key={`k${at}${savepoint}`} path={`jobs/${job.id}/state/lookup`} what={{ ...place, ...from }} disabled={!job.is_running && !savepoint} />
       <Query key={`q${at}${savepoint}`} path={`jobs/${job.id}/state/query`} what={{ ...place, ...from }} disabled={!job.is_running && !savepoint} />
     </Card>
