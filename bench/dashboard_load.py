@@ -109,15 +109,16 @@ def delays(link: str, commits: Commits, seconds: float) -> list[float]:
     client, headers = connection(link)
     client.request("GET", "/api/events", headers=headers)
     events, end, found = client.getresponse(), time.time() + seconds, []
-    seen = -1
+    seen: int | None = None
     while time.time() < end:
         line = events.readline()
         if line.startswith(b"data: "):
             newest, now = json.loads(line[6:])["jobs"][0]["committed"], time.time()
-            found += [now - commits.committed[one] for one in range(seen + 1, newest + 1) if one in commits.committed]
-            seen = max(seen, newest)
+            since = newest if seen is None else seen  # the first event tells of what was there before
+            found += [now - commits.committed[one] for one in range(since + 1, newest + 1) if one in commits.committed]
+            seen = max(since, newest)
     client.close()
-    return found[1:]  # the first event tells of what was there before
+    return found
 
 
 def load(link: str, rate: float, seconds: float) -> None:
