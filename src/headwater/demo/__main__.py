@@ -35,8 +35,6 @@ _EPOCHS = 20
 """Enough that each run has some to be killed in; an epoch takes about half a second, whatever it holds."""
 _POLL_S = 0.05
 """Much less than an epoch takes, so that a kill hits the one that was seen; looking costs about a millisecond."""
-
-
 _NO_DASHBOARD = "pip install 'headwater[ui]' shows the job in a browser"
 
 
@@ -51,10 +49,11 @@ def main(given: Sequence[str] | None = None) -> int:
         signal.signal(terminated, lambda number, _: sys.exit(128 + number))
     folder = args.folder or Path(tempfile.mkdtemp(prefix="headwater-demo-"))
     keep = args.keep or args.folder is not None
-    with Screen(args.events, args.kills) as screen, dashboard(folder) as address:
+    with Screen(args.events, args.kills) as screen:
         try:
-            screen.say(f"dashboard: {address or _NO_DASHBOARD}")
-            _tell(screen, folder.absolute(), args)
+            with dashboard(folder) as address:
+                screen.say(f"dashboard: {address or _NO_DASHBOARD}")
+                _tell(screen, folder.absolute(), args)
         except DemoFailed as failure:
             screen.fail(f"FAILED: {failure}\nEverything is kept in {folder}")
             keep = True
