@@ -1,4 +1,8 @@
-"""A short run of the chaos suite: three kills, a damaged checkpoint, a full disk and slow storage."""
+"""A short run of the chaos suite: three kills, a damaged checkpoint, a full disk and slow storage.
+
+It takes minutes, so it is left to `make test-long`. By default `tests/recovery` kills workers, an executor, the driver and
+its JVM, `tests/spark/test_failures.py` damages checkpoints, and `ends/` kills a job between Kafka and PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import pytest
 from tests.chaos.plan import Act
 from tests.chaos.run import chaos
 
-pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1500)]
 
 
 def test_nothing_is_lost_or_doubled_in_chaos() -> None:

@@ -27,6 +27,8 @@ SIZE = 14
 """How many transcripts one graph has: as many as make an epoch no slower than its start."""
 ALL = {name: Transcript.of(content) for name, content in CONTENTS.items()}
 WITH_A_CLOCK = sorted(name for name, one in ALL.items() if "clock" in [kind for kind, _ in one.actions])
+"""Each needs a query of its own. Every third runs by default, all in `make test-long`: what the clock does on Spark is the same
+for all of them, and what each says of it holds on the local engine by default."""
 
 
 def scale(name: str) -> int:
@@ -82,7 +84,9 @@ def test_a_transcript_holds_on_spark(graph: tuple[str, ...], name: str, play: Pl
     transcripts._compare_run(ALL[name], outputs[name], "the run on Spark", ordered=False)
 
 
-@pytest.mark.parametrize("name", WITH_A_CLOCK)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if at % 3 == 0 else pytest.mark.long) for at, name in enumerate(WITH_A_CLOCK)]
+)
 def test_a_transcript_with_a_clock_holds_on_spark(name: str, spark: SparkSession) -> None:
     program = PROGRAMS[ALL[name].program]
     run_on_engine(ALL[name], program, engine="spark", spark=spark, parallelism=scale(name))
