@@ -25,8 +25,8 @@ class Crash:
 
     def __call__(self, step: hw.EpochStep, epoch: int) -> None:
         self._has_happened = self._has_happened or (step.name, epoch) == self._at
-        if self._has_happened:
-            raise Crashed(f"at {step.name} of epoch {epoch}")
+        if self._has_happened:  # also on the other thread, whose error may be the first that is seen
+            raise Crashed(f"at {self._at[0]} of epoch {self._at[1]}")
 
     def is_seen(self) -> pytest.RaisesExc[Exception]:
         """Expect it: as the failure of a job that runs, or as it is where a start still publishes what was committed."""
