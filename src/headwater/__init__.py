@@ -21,16 +21,17 @@ leave_out_our_frames()
 def _homes() -> dict[str, tuple[str, str]]:
     """Of each public name the module that has it, and its name there."""
     declared = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    return {
+    found = {
         alias.asname or alias.name: (str(node.module), alias.name)
         for node in declared.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
+    return dict(sorted(found.items()))
 
 
 _HOMES = _homes()
-__all__ = list(dict(sorted(_HOMES.items())))
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:

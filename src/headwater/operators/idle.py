@@ -25,10 +25,23 @@ def accumulators(
     backend: StateBackend,
 ) -> Accumulators:
     """Accumulators of keys, which are forgotten if there is a ttl."""
-    stored = schema if ttl_ms is None else schema.append(WRITTEN)
-    kept = open_accumulators(name, stored, step, key.type, key_spread(key), backend=backend)
     if ttl_ms is None:
-        return kept
+        return open_accumulators(name, schema, step, key.type, key_spread(key), backend=backend)
+    return idle_accumulators(name, schema, step, key, ttl_ms=ttl_ms, since_first=since_first, backend=backend)
+
+
+def idle_accumulators(
+    name: str,
+    schema: pa.Schema,
+    step: str,
+    key: Key,
+    *,
+    ttl_ms: int,
+    since_first: bool = False,
+    backend: StateBackend,
+) -> IdleAccumulators:
+    """Accumulators of keys, which are forgotten when they were idle for that long."""
+    kept = open_accumulators(name, schema.append(WRITTEN), step, key.type, key_spread(key), backend=backend)
     times = backend.times(ValueState(name, "boolean"), key.type)
     return IdleAccumulators(kept, ttl_ms, KeyedLayout(step, name, key.type, []), times, since_first=since_first)
 

@@ -10,14 +10,12 @@ import pyarrow as pa
 
 from headwater.data.batch import flat
 from headwater.data.rows import decode, encode, make_rows, row_class
-from headwater.descriptors import ValueState
 from headwater.graph.edges import Key
+from headwater.operators.idle import idle_accumulators
 from headwater.operators.join.keys import JoinKeys
-from headwater.operators.keys import NO_KEY, key_spread
-from headwater.state.accumulators import open_accumulators
+from headwater.operators.keys import NO_KEY
 from headwater.state.backend import StateBackend
-from headwater.state.idle import WRITTEN, IdleAccumulators
-from headwater.state.table import KeyedLayout, StateTable
+from headwater.state.table import StateTable
 
 LAST_USED = "@last_used"
 """The name of the state; it is of no use to a step that keeps what it has for ever."""
@@ -29,9 +27,7 @@ class LastUsed:
 
     def __init__(self, key: Key, step: str, ttl_ms: int, backend: StateBackend) -> None:
         self._key, self._has_one = pa.field("key", key.type), key.is_nothing
-        kept = open_accumulators(LAST_USED, _USED.append(WRITTEN), step, key.type, key_spread(key), backend=backend)
-        times = backend.times(ValueState(LAST_USED, "boolean"), key.type)
-        self._kept = IdleAccumulators(kept, ttl_ms, KeyedLayout(step, LAST_USED, key.type, []), times)
+        self._kept = idle_accumulators(LAST_USED, _USED, step, key, ttl_ms=ttl_ms, backend=backend)
 
     @property
     def table(self) -> StateTable:
