@@ -4,10 +4,11 @@ PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+CLASSES := build/spark-classes.jsa
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup check format test test-second test-long demo docs wheel fuzz chaos chaos-ends soak bench services-up services-down requirements ui clean
+.PHONY: help setup check format test classes test-second test-long demo docs wheel fuzz chaos chaos-ends soak bench services-up services-down requirements ui clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -29,13 +30,18 @@ format: $(READY)  ## format the code and repair what ruff can
 	$(RUN) -m ruff format .
 	$(RUN) -m ruff check --fix .
 
-test: $(READY)  ## all tests, two at a time; ARGS="-k window" selects
+test: $(CLASSES)  ## all tests, two at a time; ARGS="-k window" selects
 	$(RUN) -m pytest -n 2 $(ARGS)
+
+classes: $(CLASSES)  ## Spark's classes in a file, which the JVMs of tests map instead of loading them; test makes it too
+
+$(CLASSES): $(READY)
+	$(RUN) -m tests.parts.shared_classes
 
 test-second: $(READY)  ## the unit tests on a second Python, if one is on the path; SECOND_PYTHON=python3.13 names it
 	$(RUN) tools/second_python.py $(ARGS)
 
-test-long: $(READY)  ## what is random, thirty times as long; Flink beside us if FLINK_JARS is set; chaos; N=50 kills
+test-long: $(CLASSES)  ## what is random, thirty times as long; Flink beside us if FLINK_JARS is set; chaos; N=50 kills
 	HEADWATER_LONG=1 $(RUN) -m pytest -n 2 --timeout 3600 -m "hypothesis or random or long" $(ARGS)
 	$(if $(FLINK_JARS),$(RUN) tests/oracle/run.py --cases 2000 --seed $(or $(SEED),$(shell date +%s)))
 	$(RUN) -m tests.chaos.run --kills $(or $(N),50) $(if $(SEED),--seed $(SEED))
@@ -77,7 +83,7 @@ services-down: $(READY)  ## stop them and remove their data
 	$(RUN) -m tests.parts.services down
 
 ui:  ## build the dashboard's front end into the package; needs Node.js
-	npm --prefix web ci
+	npm --prefix web install --no-save
 	npm --prefix web run build
 
 requirements: $(READY)  ## pin the newest allowed versions again

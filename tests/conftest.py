@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from tests.parts import shared_classes
 from tests.parts.examples import LONG, examples
 
 if TYPE_CHECKING:
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.parts.postgres import PostgresServer
 
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
-"""A JVM that lives some minutes had better compile quickly than well: a job in a new one takes two thirds of the time."""
+shared_classes.use()
 
 hypothesis.settings.register_profile("headwater", examples(100), deadline=None, derandomize=not LONG, print_blob=True)
 hypothesis.settings.load_profile("headwater")

@@ -47,3 +47,7 @@ class Retry:
             return min(most, int(duration_ms(self.delay) * self.backoff ** (failed - 1)))
         except OverflowError:
             return most
+
+
+OF_DATABASE = Retry(attempts=8, delay="200 ms", max_delay="5 s")
+"""Some 16 seconds in all: a server that is restarted is back by then."""

@@ -1,7 +1,8 @@
 """A short run of the chaos suite: three kills, a damaged checkpoint, a full disk and slow storage.
 
 It takes minutes, so it is left to `make test-long`. By default `tests/recovery` kills workers, an executor, the driver and
-its JVM, `tests/spark/test_failures.py` damages checkpoints, and `ends/` kills a job between Kafka and PostgreSQL.
+its JVM, `tests/spark/test_failures.py` damages checkpoints, and `tests/connectors/test_kafka_killed.py` kills a driver
+between Kafka and PostgreSQL.
 """
 
 from __future__ import annotations

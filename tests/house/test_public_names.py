@@ -145,6 +145,24 @@ def test_processes_that_only_carry_a_job_along_import_little_of_it() -> None:
     assert int(found.stdout) < 40, "each query starts several such processes, and waits for them"
 
 
+def test_the_process_that_plans_a_job_imports_neither_what_runs_tasks_nor_ends_of_other_jobs() -> None:
+    code = "import sys, headwater.spark.reader; print(*(name for name in sys.modules if name.startswith('headwater.')))"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    rooms = {tuple(name.split(".")[1:3]) for name in found}
+    assert {name for room, *names in rooms if room == "connectors" for name in names} == {"contract"}
+    assert not rooms & {("operators", "registry"), ("savepoints", "origin"), ("task", "host"), ("task", "split")}
+
+
+def test_an_end_keeps_its_name_from_the_module_that_it_is_in() -> None:
+    code = """
+import headwater.connectors.kafka.source, headwater.connectors.log, headwater.connectors.postgres
+import headwater as hw
+print(*(name for name in hw.connectors.__all__ if not callable(getattr(hw.connectors, name)) and name != "Positions"))
+"""
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.split() == []
+
+
 def test_every_public_class_and_function_has_a_docstring() -> None:
     assert [name for name, thing in _public(hw, "hw") if not (thing.__doc__ or "").strip()] == []
 

@@ -1,40 +1,18 @@
 """Shell blocks of the documents: every command of ours in them exists, with its options, and every target of make.
 
-The tutorial's are run as they are, by tests/examples/test_tutorial.py.
+The tutorial's are run as they are, by tests/examples/test_tutorial.py, and those of other pages by
+tests/examples/test_shell_blocks.py, but for blocks that say why not.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import Path
 
 import pytest
 from tests.parts.known_commands import unknown
+from tests.parts.shell_blocks import PAGES, PROJECT, shell_blocks
 
-PROJECT = Path(__file__).parents[2]
-PAGES = sorted([*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")])
-_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_HERE_DOCUMENT = re.compile(r"<<'END'\n.*?^END$", re.MULTILINE | re.DOTALL)
 _TARGETS = set(re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
-
-
-def commands(page: Path) -> list[list[str]]:
-    """The words of each command in the page's shell blocks; of a pipe, each part is one."""
-    found = []
-    for block in _BLOCK.findall(page.read_text()):
-        text = _HERE_DOCUMENT.sub("", block.replace("\\\n", " "))
-        for line in text.splitlines():
-            words: list[str] = []
-            lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>(){}")
-            lexer.whitespace_split = True
-            for word in [*lexer, ";"]:
-                if set(word) <= set("|&;(){}"):
-                    found.append(words)
-                    words = []
-                else:
-                    words.append(word)
-    return [words for words in found if words]
 
 
 def asked_of(program: str) -> list[tuple[str, list[str]]]:
@@ -42,7 +20,8 @@ def asked_of(program: str) -> list[tuple[str, list[str]]]:
     return [
         (page.name, words[words.index(program) + 1 :])
         for page in PAGES
-        for words in commands(page)
+        for block in shell_blocks(page)
+        for words in block.commands
         if program in words[:2]  # `until headwater …`
     ]
 

@@ -13,4 +13,4 @@ _FEWEST = 10
 
 def examples(many: int) -> settings:
     """The settings of a test that finds most faults with `many` examples; a long run has ten times as many."""
-    return settings(max_examples=many * 10 if LONG else min(many, max(_FEWEST, many // 3)))
+    return settings(max_examples=many * 10 if LONG else min(many, max(_FEWEST, many // 5)))

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pkgutil
 import re
 import sys
+from importlib import import_module
 from typing import Any
 
 import headwater as hw
 
 for public in hw.__all__:
     getattr(hw, public)  # names are imported when they are first used
+for room in pkgutil.walk_packages(hw.connectors.__path__, "headwater.connectors."):
+    import_module(room.name)  # and so are connectors
 
 _CLASSES = {
     thing.__name__: thing

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(600)]
 
+FEW_EPOCHS = {"max_rows_per_epoch": 400}
+"""For the job on a cluster, each epoch of which takes long."""
+
 
 class Trouble(totals_job.Totals):
     """Totals that get into trouble at one row, as often as there are tokens in a folder; other tasks are left alone."""
@@ -53,8 +56,8 @@ def _tokens(folder: Path, count: int) -> Path:
     return tokens
 
 
-def _expected(log: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    totals_job.build(folder, log=log, engine="local").run(bounded=True)
+def _expected(log: Path, folder: Path, **settings: Any) -> dict[str, list[dict[str, Any]]]:
+    totals_job.build(folder, log=log, engine="local", **settings).run(bounded=True)
     return totals_job.published(folder)
 
 
@@ -120,7 +123,7 @@ def test_executor_killed_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert not list((tmp_path / "tokens").iterdir())
-    assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
+    assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local", **FEW_EPOCHS)
 
 
 def main() -> None:
@@ -134,19 +137,23 @@ def main() -> None:
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # executors import the job's module
+    path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path)  # executors import the job's module
     config = {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),  # a quick start, as the driver has
     }
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     for name, value in config.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     trouble = Trouble(folder / "tokens", "executor")
-    totals_job.build(folder / "spark", log=folder / "log", spark=session, totals=trouble).run(bounded=True)
+    totals_job.build(folder / "spark", log=folder / "log", spark=session, totals=trouble, **FEW_EPOCHS).run(
+        bounded=True
+    )
     session.stop()
 
 

@@ -1,7 +1,7 @@
 """The job that recovery tests kill: two chained keyed steps with timers, two file sinks, small epochs.
 
-Run as a program: totals_job.py FOLDER LOG KIND [STEP EPOCH] runs to the end of what there is, bounded or available_now, or
-kills its own process group at a step of an epoch.
+Run as a program: totals_job.py FOLDER LOG [STEP EPOCH] runs to the end of what there is, or kills its own process group at a
+step of an epoch.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def published(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 def main() -> None:
     folder, log = Path(sys.argv[1]), Path(sys.argv[2])
-    kill_at = (hw.EpochStep[sys.argv[4]], int(sys.argv[5])) if len(sys.argv) > 4 else None
+    kill_at = (hw.EpochStep[sys.argv[3]], int(sys.argv[4])) if len(sys.argv) > 3 else None
 
     def on_step(step: hw.EpochStep, epoch: int) -> None:
         print(step.name, epoch, flush=True)
         if (step, epoch) == kill_at:
             kill()
 
-    build(folder, log=log).run(on_step=on_step, **{sys.argv[3]: True})
+    build(folder, log=log).run(on_step=on_step, bounded=True)
 
 
 if __name__ == "__main__":

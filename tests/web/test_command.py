@@ -16,8 +16,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.web.job_folders import make_job_folder, status_of, windowed_plan
 
+from headwater.cli.app import main
 from headwater.web.foreground import beside
 
+COUNTS = """
+import headwater as hw
+
+def build(env):
+    env.from_rows([(1,), (2,)], "n long").key_by("n").agg(rows=hw.count()).sink(hw.connectors.blackhole())
+"""
 UI = [sys.executable, "-m", "headwater.cli", "ui"]
 
 
@@ -87,6 +94,32 @@ def test_beside_a_job_it_prints_its_address_and_ends_with_it(tmp_path: Path, cap
         pytest.raises(ConnectionRefusedError),
     ):
         connection.request("GET", "/")
+
+
+def test_beside_a_job_that_prints_json_it_tells_its_address_elsewhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(COUNTS)
+    monkeypatch.setattr("sys.argv", ["headwater", "run", str(program), "--job-dir", str(tmp_path / "job")])
+    sys.argv += ["--engine", "local", "--ui", "--json"]
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capfd.readouterr()
+    assert ended.value.code == 0
+    assert json.loads(said.out)["state"] == "finished"
+    assert "http://127.0.0.1:" in said.err
+
+
+def test_it_tells_its_address_as_json(tmp_path: Path) -> None:
+    command = [*UI, "--json", "--until-eof", str(tmp_path)]
+    with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert told["link"] == f"{told['url']}/?token={told['token']}"
 
 
 def _event(events: http.client.HTTPResponse) -> dict[str, list[dict[str, str]]]:

@@ -14,12 +14,19 @@ from headwater.cli.exits import Exit
 from headwater.cli.output import show_text
 from headwater.errors import HeadwaterError
 
+_EXIT_CODES = (
+    "Exit codes: 0 done; 1 the job failed or what was asked for cannot be done; 2 the command was not understood; 3 of "
+    "`savepoint check`, state would be given up; 130 after Ctrl-C, 143 after SIGTERM."
+)
+
 app = typer.Typer(
     name="headwater",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
     help="Stateful stream processing with Flink's programming model, on Spark.",
+    epilog=_EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(new.new)
 app.command()(run.run)
@@ -43,9 +50,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 def headwater(
     version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
 ) -> None:
-    """Exit codes: 0 done; 1 the job failed or what was asked for cannot be done; 2 the command was not understood; 3 of
-    `savepoint check`, state would be given up; 130 after Ctrl-C, 143 after SIGTERM.
-    """  # noqa: D205  it is shown as a paragraph
+    """What is asked of no command."""
     if version:
         import importlib.metadata
 

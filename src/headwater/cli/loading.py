@@ -21,7 +21,7 @@ from headwater.uncaught import of_user
 def load(file: Path, overrides: Overrides | None = None) -> hw.Environment:
     """The environment that a file makes, with settings that take the place of its own."""
     if not file.is_file():
-        raise JobError.no_program(str(file), "there is no such file")
+        raise JobError.no_file(str(file))
     sys.path.insert(0, str(file.parent.absolute()))  # as Python does for a script
     with loading(str(file), overrides or Overrides()):
         try:

@@ -1,51 +1,51 @@
-"""The ends of a job: `hw.connectors.kafka(...)`, `log(...)`, `files(...)`, `generator(...)`, …; tables to ask."""
+"""The ends of a job: `hw.connectors.kafka(...)`, `log(...)`, `files(...)`, `generator(...)`, …; tables to ask.
+
+Each end is imported when it is first asked for: a worker deals with those of one job, and comes up faster without others.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from headwater.connectors.blackhole import BlackholeSink
-from headwater.connectors.console import ConsoleSink
 from headwater.connectors.contract import Changes, DeadLetters, Positions, Sink, Source, Staged, read_staged
-from headwater.connectors.dataframes import DeltaSink
-from headwater.connectors.files.formats import READERS, carried, schema_of
-from headwater.connectors.files.lookout import Lookout
-from headwater.connectors.files.partitions import Partitions
-from headwater.connectors.files.rolling import Limits
-from headwater.connectors.files.sink import FilesSink
-from headwater.connectors.files.source import FilesSource
-from headwater.connectors.formats import AvroFormat, Format, format_of
-from headwater.connectors.generator import GeneratorSource
-from headwater.connectors.kafka.connection import Connection
-from headwater.connectors.kafka.encoding import Encoding, Partition
-from headwater.connectors.kafka.sending import SinkConnection
-from headwater.connectors.kafka.sink import KafkaSink
-from headwater.connectors.kafka.source import KafkaSource, Reading, Topics
-from headwater.connectors.kafka.start import Start, StartLike
-from headwater.connectors.log import LogSource
-from headwater.connectors.memory import MemorySink
-from headwater.connectors.postgres import PostgresSink, PostgresTable
-from headwater.connectors.postgres.sink import RETRY
-from headwater.connectors.socket_source import SocketSource
-from headwater.data.schema import Schema
 from headwater.durations import Duration, duration_ms
 from headwater.errors import GraphError, SourceError
-from headwater.retry import Retry
-from headwater.words import (
-    BadRecords,
-    Delivery,
-    FileFormat,
-    FileOrder,
-    LostRecords,
-    RecordFormat,
-    SinkMode,
-    StartName,
-)
+from headwater.retry import OF_DATABASE, Retry
+
+if TYPE_CHECKING:
+    from headwater.connectors.blackhole import BlackholeSink
+    from headwater.connectors.console import ConsoleSink
+    from headwater.connectors.dataframes import DeltaSink
+    from headwater.connectors.files.sink import FilesSink
+    from headwater.connectors.files.source import FilesSource
+    from headwater.connectors.formats import AvroFormat, Format
+    from headwater.connectors.generator import GeneratorSource
+    from headwater.connectors.kafka.encoding import Partition
+    from headwater.connectors.kafka.sink import KafkaSink
+    from headwater.connectors.kafka.source import KafkaSource
+    from headwater.connectors.kafka.start import StartLike
+    from headwater.connectors.log import LogSource
+    from headwater.connectors.memory import MemorySink
+    from headwater.connectors.postgres import PostgresSink, PostgresTable
+    from headwater.connectors.socket_source import SocketSource
+    from headwater.data.schema import Schema
+    from headwater.words import (
+        BadRecords,
+        Delivery,
+        FileFormat,
+        FileOrder,
+        LostRecords,
+        RecordFormat,
+        SinkMode,
+        StartName,
+    )
 
 __all__ = [
     "Changes",
@@ -75,6 +75,8 @@ __all__ = [
 
 def log(path: str | os.PathLike[str], topic: str, *, start: StartName = "earliest") -> LogSource:
     """A topic of the embedded event log in folder `path`, from its 'earliest' row or from the 'latest' at the first start."""
+    from headwater.connectors.log import LogSource
+
     return LogSource(path, topic, start)
 
 
@@ -100,6 +102,11 @@ def kafka(  # noqa: PLR0913  each is a choice of its own, and all but two have a
     that has expired unread, unless the job is to 'skip' it. `group` gets the offsets of what is published, for others
     to see. `options` go to librdkafka; a value 'env:NAME' is read where it is used, and none is ever shown.
     """
+    from headwater.connectors.formats import format_of
+    from headwater.connectors.kafka.connection import Connection
+    from headwater.connectors.kafka.source import KafkaSource, Reading, Topics
+    from headwater.connectors.kafka.start import Start
+
     _choose("kafka", "bad_records", bad_records, ("fail", "dead_letters"))
     _choose("kafka", "on_lost", on_lost, ("fail", "skip"))
     named = Topics.of(topics, pattern)
@@ -133,6 +140,11 @@ def kafka_sink(
     column or a function of the row, where Kafka's own choice by key is not wanted. With `mode="upsert"` a deletion in a
     changelog is a tombstone. `timeout` limits a transaction and every wait. `options` are as for `kafka`.
     """
+    from headwater.connectors.formats import format_of
+    from headwater.connectors.kafka.encoding import Encoding
+    from headwater.connectors.kafka.sending import SinkConnection
+    from headwater.connectors.kafka.sink import KafkaSink
+
     _choose("kafka_sink", "mode", mode, ("append", "upsert"))
     _choose("kafka_sink", "delivery", delivery, ("exactly_once", "at_least_once"))
     keys = (key,) if isinstance(key, str) else tuple(key or ())
@@ -143,6 +155,8 @@ def kafka_sink(
 
 def avro(schema: str | dict[str, Any], *, framed: bool = False) -> AvroFormat:
     """Values that are Avro records of a schema, given as JSON; `framed` ones have a schema registry's five bytes first."""
+    from headwater.connectors.formats import AvroFormat
+
     return AvroFormat(schema, framed=framed)
 
 
@@ -150,6 +164,8 @@ def generator(
     make: Callable[[int], Any], *, count: int | None = None, rate: float | None = None, splits: int = 1
 ) -> GeneratorSource:
     """Rows `make(0), make(1), …`, up to `count` of them, at `rate` rows a second or as fast as they are read."""
+    from headwater.connectors.generator import GeneratorSource
+
     return GeneratorSource(make, count, rate, splits)
 
 
@@ -167,6 +183,10 @@ def files(
     files. With `roll_bytes` or `roll_every` those of several epochs become one, which is seen when it has about that size,
     when its first row has waited so long, or when the job ends; files of more than `roll_bytes` are split.
     """
+    from headwater.connectors.files.partitions import Partitions
+    from headwater.connectors.files.rolling import Limits
+    from headwater.connectors.files.sink import FilesSink
+
     if isinstance(partition_by, str):
         raise GraphError.bad_argument("files", "partitions by a list of columns", partition_by, f"[{partition_by!r}]")
     if roll_bytes is not None and roll_bytes < 1:
@@ -199,6 +219,9 @@ def read_files(  # noqa: PLR0913  each is a choice of its own, and all but one h
     maps columns to what they get of the file: 'path', 'size_bytes' or 'modified'. A file that unpacks to more than
     `max_unpacked_bytes`, and to more than 100 times its own size, cannot be read.
     """
+    from headwater.connectors.files.lookout import Lookout
+    from headwater.connectors.files.source import FilesSource
+
     settle_ms = duration_ms(settle, what="settle")
     return FilesSource(
         Lookout(Path(folder).absolute(), pattern, order, settle_ms),
@@ -219,6 +242,9 @@ def infer_schema(
     pattern: str = "*",
 ) -> Schema:
     """The schema of the files in a folder, as the first of them by name has it; of text, as its first rows look."""
+    from headwater.connectors.files.formats import READERS, carried, schema_of
+    from headwater.connectors.files.lookout import Lookout
+
     if format not in READERS:
         raise GraphError.bad_argument("infer_schema", f"reads {', '.join(READERS)}", format, "choose one of them")
     path = Lookout(Path(folder).absolute(), pattern, "name", 0).first()
@@ -237,7 +263,7 @@ def postgres(
     *,
     mode: SinkMode = "append",
     key: str | Sequence[str] | None = None,
-    retry: Retry = RETRY,
+    retry: Retry = OF_DATABASE,
     create: bool = False,
 ) -> PostgresSink:
     """A PostgreSQL table: rows are appended, or by `mode="upsert"` there is one for each `key`, the newest.
@@ -245,6 +271,8 @@ def postgres(
     `connection` is a conninfo string, a postgresql:// address, or 'env:NAME' for one in the driver's environment.
     A database that goes away is tried again as `retry` says; `create=True` makes a table that is not there.
     """
+    from headwater.connectors.postgres import PostgresSink
+
     return PostgresSink(connection, table, mode=mode, key=key, retry=retry, create=create)
 
 
@@ -260,6 +288,9 @@ def socket(
 
     Not replayable: what was sent and not yet received when the job fails is lost, and `explain_guarantees()` says so.
     """
+    from headwater.connectors.formats import format_of
+    from headwater.connectors.socket_source import SocketSource
+
     _choose("socket", "bad_records", bad_records, ("fail", "dead_letters"))
     has_dead_letters = bad_records == "dead_letters"
     return SocketSource(host, port, format_of(format, "socket"), timeout, has_dead_letters=has_dead_letters)
@@ -267,24 +298,55 @@ def socket(
 
 def blackhole() -> BlackholeSink:
     """Takes all rows and keeps none, for measurements."""
+    from headwater.connectors.blackhole import BlackholeSink
+
     return BlackholeSink()
 
 
 def console(stream: TextIO | None = None) -> ConsoleSink:
     """Prints each committed row as a JSON line."""
+    from headwater.connectors.console import ConsoleSink
+
     return ConsoleSink(stream)
 
 
 def delta(path: str | os.PathLike[str]) -> DeltaSink:
     """Appends to a Delta table, each epoch once. The session needs Delta, as the package delta-spark sets it up."""
+    from headwater.connectors.dataframes import DeltaSink
+
     return DeltaSink(os.fspath(path))
 
 
 def memory() -> MemorySink:
     """Keeps committed rows in this process, in `.rows`."""
+    from headwater.connectors.memory import MemorySink
+
     return MemorySink()
 
 
 def _choose(step: str, name: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
         raise GraphError.bad_argument(step, f"needs {name}= {' or '.join(known)}", given, "choose one of them")
+
+
+class _Ends(ModuleType):
+    """This module: a module in it that is imported does not take the place of the function of its name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in __all__):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Ends
+
+
+def __getattr__(name: str) -> object:
+    if name != "PostgresTable":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    from headwater.connectors.postgres import PostgresTable
+
+    return PostgresTable
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,6 +15,8 @@ from headwater.functions import OutputTag
 
 Positions = dict[str, int]
 """For each split of a source, the position of the next row to read."""
+NO_SPLIT = "(no splits)"
+"""Speaks for a source that has no splits: event time waits for it, or need not, as for one of its splits."""
 FOR_EVER_MS = 1 << 40
 """Longer than a job runs: a source that gives its rows at a rate has given them all by then."""
 

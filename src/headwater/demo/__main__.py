@@ -50,6 +50,9 @@ def main(given: Sequence[str] | None = None) -> int:
     folder = args.folder or Path(tempfile.mkdtemp(prefix="headwater-demo-"))
     keep = args.keep or args.folder is not None
     with Screen(args.events, args.kills) as screen:
+        screen.say(
+            "a job is started, killed and started again, and what it gives is compared; it takes a minute or two"
+        )
         try:
             with dashboard(folder) as address:
                 screen.say(f"dashboard: {address or _NO_DASHBOARD}")
@@ -170,10 +173,15 @@ def _stay(screen: Screen, folder: Path, job: JobProcess, number: int) -> None:
     """Let orders come, one a second, until somebody ends it."""
     status = f"headwater status {folder / 'job'}"
     screen.say(f"the job goes on, with an order each second, until Ctrl-C; see the dashboard, or {status}")
-    while job.exit_code() is None:
-        append_order(folder / "log", number)
-        number += 1
-        time.sleep(1.0)
+    try:
+        while job.exit_code() is None:
+            append_order(folder / "log", number)
+            number += 1
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        screen.say("ending the job")
+        job.stop()
+        return
     raise DemoFailed(f"the job ended with exit code {job.exit_code()}; its log ends with\n\n{log_tail(folder)}\n")
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from headwater.connectors.contract import FOR_EVER_MS, Positions
+from headwater.connectors.contract import FOR_EVER_MS, NO_SPLIT, Positions
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.epoch.alignment import Marks, Stand, held_back, merged
 from headwater.epoch.backpressure import Unaligned, next_pace
@@ -16,9 +17,10 @@ from headwater.epoch.clock import Clock
 from headwater.epoch.offset import BySplit, Offset
 from headwater.graph.nodes import SourceNode
 from headwater.plan.plan import JobPlan
-from headwater.savepoints.origin import Origin
 from headwater.task.payload import EpochFacts
-from headwater.task.split import NO_SPLIT
+
+if TYPE_CHECKING:
+    from headwater.savepoints.origin import Origin
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,16 @@ class JobError(HeadwaterError):
         return cls(f"job folder {folder} is in use by {who}; stop that job first or use another job_dir")
 
     @classmethod
-    def no_job(cls, folder: str) -> JobError:
+    def no_job(cls, folder: str, *, is_there: bool = True) -> JobError:
+        fact = "it has no job.json" if is_there else "there is no such folder"
         return cls(
-            f"{folder} is not the folder of a job: it has no job.json; name the job_dir of a job that has run on Spark"
+            f"{folder} is not the folder of a job: {fact}; name the job_dir of a job that has run on Spark; "
+            f"headwater list FOLDER  finds those below a folder"
         )
+
+    @classmethod
+    def no_folder(cls, folder: str) -> JobError:
+        return cls(f"jobs are looked for in a folder; there is no folder {folder}; name one, or none for this one")
 
     @classmethod
     def started_while_loaded(cls, program: str) -> JobError:
@@ -25,6 +31,10 @@ class JobError(HeadwaterError):
             f"{program} must not run its job while it is loaded, as who loads it does that; it calls run, start, collect or "
             f"show; put the call under  if __name__ == '__main__':"
         )
+
+    @classmethod
+    def no_file(cls, file: str) -> JobError:
+        return cls(f"a job is a Python file; there is no file {file}; name one, or make one with  headwater new FOLDER")
 
     @classmethod
     def no_program(cls, file: str, fact: str) -> JobError:

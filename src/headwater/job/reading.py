@@ -34,7 +34,7 @@ class JobReader:
         """Which job it is; refuses a folder that is of none."""
         found = JobIdentity.read_if_there(self.layout.job)
         if found is None:
-            raise JobError.no_job(str(self.path))
+            raise JobError.no_job(str(self.path), is_there=self.path.is_dir())
         return found
 
     def published(self) -> Published:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.connectors.contract import FOR_EVER_MS
+from headwater.connectors.contract import FOR_EVER_MS, NO_SPLIT
 from headwater.epoch.offset import BySplit, Offset
 from headwater.errors import HeadwaterError
 from headwater.plan.plan import JobPlan
@@ -23,7 +23,6 @@ from headwater.savepoints.renaming import Renaming
 from headwater.state.keys import subtasks_of
 from headwater.state.table import StateTable
 from headwater.task.host import LevelHost
-from headwater.task.split import NO_SPLIT
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from headwater.clock.event_time import timestamps_of
-from headwater.connectors.contract import DEAD_LETTERS, DeadLetters
+from headwater.connectors.contract import DEAD_LETTERS, NO_SPLIT, DeadLetters
 from headwater.data.batch import MAX_TIMESTAMP, Batch, no_timestamps
 from headwater.data.errors import UnsoundRow
 from headwater.data.sound import fault_in
@@ -21,8 +21,6 @@ from headwater.task.noticed import Noticed
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
 
-NO_SPLIT = "(no splits)"
-"""Speaks for a source that has no splits: event time waits for it, or need not, as for one of its splits."""
 _CHUNK_ROWS = 131_072
 """Rows handled at a time: large enough for vectorised steps, small enough to keep payloads flowing."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from headwater.web.server import serve
 
@@ -17,7 +19,9 @@ _NICE = 10
 """Whoever looks at jobs gives way to them."""
 
 
-def serve_in_foreground(folders: Sequence[Path], *, port: int, savepoints: Path | None, until_eof: bool) -> None:
+def serve_in_foreground(
+    folders: Sequence[Path], *, port: int, savepoints: Path | None, until_eof: bool, as_json: bool
+) -> None:
     """Print the address, and serve until Ctrl-C or SIGTERM; or until standard input ends, with who started this."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.nice(_NICE)
@@ -25,7 +29,8 @@ def serve_in_foreground(folders: Sequence[Path], *, port: int, savepoints: Path 
     shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger("headwater.web").addHandler(shown)
     with serve(folders, port=port, savepoints=savepoints) as dashboard, suppress(KeyboardInterrupt):
-        sys.stdout.write(f"{dashboard.link}\n")
+        told = {"link": dashboard.link, "url": dashboard.url, "token": dashboard.token}
+        sys.stdout.write(f"{json.dumps(told) if as_json else dashboard.link}\n")
         sys.stdout.flush()
         if until_eof:
             sys.stdin.buffer.read()
@@ -34,10 +39,13 @@ def serve_in_foreground(folders: Sequence[Path], *, port: int, savepoints: Path 
 
 
 @contextmanager
-def beside(job_dir: Path, *, port: int) -> Iterator[None]:
-    """Serve the dashboard of a job in a process of its own, which takes nothing from the job's, and ends with it."""
+def beside(job_dir: Path, *, port: int, says: TextIO | None = None) -> Iterator[None]:
+    """Serve the dashboard of a job in a process of its own, which takes nothing from the job's, and ends with it.
+
+    The address goes to `says`, or to standard output.
+    """
     command = [sys.executable, "-m", "headwater.cli", "ui", "--until-eof", "--port", str(port), str(job_dir)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as server:  # noqa: S603  ourselves
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=says, start_new_session=True) as server:  # noqa: S603  ourselves
         try:
             yield
         finally:

@@ -1,4 +1,9 @@
-"""A short run between real systems: three kills, the broker and the database restarted once each."""
+"""A short run between real systems: three kills, the broker and the database restarted once each.
+
+It starts a dozen JVMs, so it is left to `make test-long`. By default `tests/connectors/test_kafka_killed.py` kills a driver
+between the same systems while it publishes, `tests/recovery/test_tasks_killed.py` kills workers and an executor, and the
+tests of both connectors restart the broker and the database.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ import pytest
 from tests.chaos.ends.events import Events
 from tests.chaos.ends.run import Torment, chaos
 
-pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.recovery, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1500)]
 
 
 @pytest.mark.usefixtures("kafka_jars")

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from tests.parts.halves import run_epochs
+from tests.web.job_folders import HOSTILE, make_job_folder
 from typer.testing import CliRunner, Result
 
 import headwater as hw
 from headwater.cli.app import app, main
+from headwater.late_rows import SHOWN
 
 JOB = """
 import headwater as hw
@@ -111,7 +113,7 @@ def test_options_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_job_is_refused(text: str, fact: str, tmp_path: Path, refused: Any) -> None:
     assert fact in refused("run", program(tmp_path, text))
-    assert "there is no such file" in refused("explain", tmp_path / "nowhere.py")
+    assert "there is no file" in refused("explain", tmp_path / "nowhere.py")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,21 @@ def test_a_folder_without_jobs_is_told(tmp_path: Path, refused: Any) -> None:
     assert f"no job has a folder in {tmp_path}" in said("list", tmp_path)
     assert told("list", tmp_path) == []
     for command in (("status",), ("stop",), ("logs",), ("checkpoints", "list")):
-        assert "is not the folder of a job" in refused(*command, tmp_path)
+        assert "is not the folder of a job: it has no job.json" in refused(*command, tmp_path)
+        assert "there is no such folder" in refused(*command, tmp_path / "nowhere")
+    assert "there is no folder" in refused("list", tmp_path / "nowhere")
+
+
+def test_status_shows_the_newest_late_rows(tmp_path: Path) -> None:
+    make_job_folder(tmp_path / "orders", late=10_000)
+    lines = [line for line in said("status", tmp_path / "orders").splitlines() if HOSTILE in line]
+    assert [line.split('"number": ')[1].strip(" }") for line in lines] == ["19", "18", "17"]
+    assert len(told("status", tmp_path / "orders")["steps"]["totals"]["late_rows"]) == SHOWN
+
+
+def test_help_tells_the_exit_codes() -> None:
+    assert said("-h") == said("--help")
+    assert "143 after SIGTERM" in " ".join(said("--help").split())
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -58,7 +58,7 @@ def test_a_folder_is_read_without_a_trace(layout: JobLayout) -> None:
 
 
 def test_a_folder_without_a_job_is_told_and_not_made(tmp_path: Path) -> None:
-    with pytest.raises(hw.JobError, match=r"none is not the folder of a job: it has no job\.json"):
+    with pytest.raises(hw.JobError, match=r"none is not the folder of a job: there is no such folder"):
         JobReader(tmp_path / "none").published()
     assert not (tmp_path / "none").exists()
 

@@ -25,7 +25,7 @@ _EXTRAS = {
     "rocksdict": "headwater[disk], for state on disk",
     "confluent-kafka": "headwater[kafka]",
     "psycopg": "headwater[postgres]",
-    "starlette": "headwater[push]",
+    "starlette": "headwater[ui]",
     "fastavro": "headwater[avro]",
 }
 

@@ -37,7 +37,7 @@ def create(
     if as_json:
         show_json(_record(made))
     else:
-        show_text(f"topic {topic} with {partitions} partitions is in {log}")
+        show_text(f"topic {topic} is in {log}; partitions: {partitions}")
 
 
 @app.command()
@@ -67,7 +67,7 @@ def append(
     if as_json:
         show_json({"topic": topic, "rows": count, "ends": to.end_offsets()})
     else:
-        show_text(f"{count:,} rows are in topic {topic}")
+        show_text(f"appended to topic {topic}: {count:,} {'row' if count == 1 else 'rows'}")
 
 
 @app.command()

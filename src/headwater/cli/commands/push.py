@@ -20,7 +20,7 @@ def push(
     ] = None,
     partitions: Annotated[int, typer.Option(min=1, help="of topics that are made")] = 1,
     host: Annotated[str, typer.Option(help="beyond this machine only behind something that encrypts")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, help="0 is any that is free")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 is any that is free")] = 8080,
 ) -> None:
     """Serve an event log over HTTP, so that curl can feed a job, until Ctrl-C."""
     from headwater.push.foreground import serve_in_foreground

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -61,7 +62,9 @@ def run(
         int | None, typer.Option(min=0, max=65535, help="serve metrics for Prometheus on this port of loopback")
     ] = None,
     progress: Annotated[bool | None, typer.Option(help="a live line; by default in a terminal")] = None,
-    ui: Annotated[bool, typer.Option("--ui", help="show it in a browser; the address is printed")] = False,
+    ui: Annotated[
+        bool, typer.Option("--ui", help="show it in a browser; the address is printed, with --json on stderr")
+    ] = False,
     ui_port: Annotated[int, typer.Option(min=0, max=65_535, help="of --ui; 0 is any that is free")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -76,7 +79,7 @@ def run(
     if env.job_dir is not None:
         _write_log(JobLayout(Path(env.job_dir)).log, log_level, log_format)
     try:
-        with _shown(env.job_dir, ui_port) if ui else nullcontext():
+        with _shown(env.job_dir, ui_port, says=sys.stderr if as_json else None) if ui else nullcontext():
             job = env.run(
                 from_=from_,
                 renamed=pairs_of("--renamed", renamed),
@@ -92,13 +95,13 @@ def run(
         show_json(job.status().to_json())
 
 
-def _shown(job_dir: Path | None, port: int) -> AbstractContextManager[None]:
+def _shown(job_dir: Path | None, port: int, *, says: TextIO | None) -> AbstractContextManager[None]:
     """The dashboard, beside the job."""
     from headwater.web.foreground import beside
 
     if job_dir is None:
         raise JobError.not_supported("--ui shows a job from its folder", "give it one with --job-dir")
-    return beside(job_dir, port=port)
+    return beside(job_dir, port=port, says=says)
 
 
 def overrides_of(

@@ -41,8 +41,8 @@ def list_states(job: Job, as_json: Json = False) -> None:
 @app.command()
 def show(
     job: Job,
-    uid: Annotated[str, typer.Argument(help="the step")],
-    name: Annotated[str, typer.Argument(help="the state")],
+    uid: Annotated[str, typer.Argument(metavar="STEP", help="the step")],
+    name: Annotated[str, typer.Argument(metavar="STATE", help="the state")],
     key: Annotated[
         str | None, typer.Option(help="of one key: text or JSON; an array for keys of several columns")
     ] = None,

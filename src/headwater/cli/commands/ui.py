@@ -16,12 +16,13 @@ def ui(
     savepoints: Annotated[
         Path | None, typer.Option(help="where savepoints go; by default to 'savepoints' beside the job folder")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the address as JSON: link, url, token")] = False,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
 ) -> None:
-    """Show jobs in a browser, running and ended ones; prints the address, with a token in it. Until Ctrl-C.
+    r"""Show jobs in a browser, running and ended ones; prints the address, with a token in it. Until Ctrl-C.
 
-    Needs pip install 'headwater[ui]'.
+    Needs pip install 'headwater\[ui]'.
     """
     from headwater.web.foreground import serve_in_foreground
 
-    serve_in_foreground(folders or [Path()], port=port, savepoints=savepoints, until_eof=until_eof)
+    serve_in_foreground(folders or [Path()], port=port, savepoints=savepoints, until_eof=until_eof, as_json=as_json)

@@ -19,7 +19,7 @@ from headwater.connectors.postgres.writing import Append, Upsert, Writing
 from headwater.data.row_kinds import ROW_KIND
 from headwater.data.schema import Schema
 from headwater.errors import GraphError, PublishError, SchemaError
-from headwater.retry import Retry
+from headwater.retry import OF_DATABASE, Retry
 
 if TYPE_CHECKING:
     import psycopg
@@ -38,8 +38,6 @@ SELECT set_config('lock_timeout', '60s', true), set_config('tcp_keepalives_idle'
        set_config('tcp_keepalives_interval', '10', true), set_config('tcp_keepalives_count', '3', true)
 """
 """For one transaction: no lock is waited for without end, and the server notices soon when the driver's machine is gone."""
-RETRY = Retry(attempts=8, delay="200 ms", max_delay="5 s")
-"""Some 16 seconds in all: a server that is restarted is back by then."""
 
 
 class PostgresSink(Sink):
@@ -58,7 +56,7 @@ class PostgresSink(Sink):
         *,
         mode: str = "append",
         key: str | Sequence[str] | None = None,
-        retry: Retry = RETRY,
+        retry: Retry = OF_DATABASE,
         create: bool = False,
     ) -> None:
         self._address: Address | None = Address(connection, "postgres")

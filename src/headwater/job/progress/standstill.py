@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from headwater.connectors.contract import NO_SPLIT
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.graph.nodes import SourceNode
 from headwater.job.progress.durations_text import long_text
 from headwater.job.splits import Holder, Splits, SplitStatus, holder_in
 from headwater.moments import moment_text
 from headwater.plan.plan import JobPlan
-from headwater.task.split import NO_SPLIT
 
 LOG = logging.getLogger("headwater.time")
 PATIENCE_MS, PATIENCE_EPOCHS = 20_000, 5

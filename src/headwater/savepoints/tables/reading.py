@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headwater.clock.watermark import Valve
 from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP
+from headwater.moments import moment_text
 from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import SavedFile, Savepoint, entries_of, shown
 from headwater.savepoints.fitting import CHANNELS
@@ -143,4 +144,4 @@ def read(path: str | os.PathLike[str]) -> SavedJob:
 def _shown_time(watermark_ms: int | None) -> str:
     if watermark_ms is None:
         return "not begun"
-    return "at its end" if watermark_ms == MAX_TIMESTAMP else f"{watermark_ms} ms"
+    return "at its end" if watermark_ms == MAX_TIMESTAMP else moment_text(watermark_ms)

@@ -1,7 +1,8 @@
-"""The job that is killed while it writes to a database: all events to one table, the newest total of each user to another.
+"""The job that is killed between real systems: events of a Kafka topic go on to another and to a table of a database, and
+the newest total of each user to a second table.
 
-Run as a program: tables_job.py FOLDER LOG [STEP EPOCH] runs to the end, or kills its own process group at a step of an
-epoch. The database is in the environment, as DATABASE.
+Run as a program: ends_job.py FOLDER SERVERS TOPIC kills its own process group when the first output has epoch 1. What comes
+out is in TOPIC-out. The database is in the environment, as DATABASE.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from crash import kill
+from tests.recovery.crash import kill
 
 import headwater as hw
 
 SCHEMA = "user string, amount long"
-ROWS, ROWS_PER_EPOCH = 600, 100
+ROWS, ROWS_PER_EPOCH = 400, 100
 
 
 class Totals(hw.KeyedProcessFunction):
@@ -42,16 +42,11 @@ def totals() -> dict[str, int]:
     return found
 
 
-def write_events(log: Path) -> None:
-    topic = hw.EventLog(log).create_topic("events", hw.Schema.of(SCHEMA).arrow)
-    users, amounts = zip(*events(), strict=True)
-    topic.append(pa.table({"user": users, "amount": amounts}), partition=0)
-
-
-def build(folder: Path, log: Path, **settings: Any) -> hw.Environment:
-    env = hw.Environment("tables", max_rows_per_epoch=ROWS_PER_EPOCH, job_dir=folder / "job", **settings)
-    rows = env.source(hw.connectors.log(log, "events"), SCHEMA)
-    rows.sink(hw.connectors.postgres("env:DATABASE", "events", create=True), name="events")
+def build(folder: Path, servers: str, topic: str, **settings: Any) -> hw.Environment:
+    env = hw.Environment("ends", max_rows_per_epoch=ROWS_PER_EPOCH, job_dir=folder / "job", **settings)
+    rows = env.source(hw.connectors.kafka(topic, servers, group=topic), SCHEMA, name="events")
+    rows.sink(hw.connectors.kafka_sink(f"{topic}-out", servers, key="user"), name="sent")
+    rows.sink(hw.connectors.postgres("env:DATABASE", "events", create=True), name="kept")
     by_user = rows.key_by("user").process(Totals(), "user string, total long", name="totals")
     newest = hw.connectors.postgres("env:DATABASE", "totals", mode="upsert", key="user", create=True)
     by_user.sink(newest, name="newest")
@@ -59,14 +54,11 @@ def build(folder: Path, log: Path, **settings: Any) -> hw.Environment:
 
 
 def main() -> None:
-    folder, log = Path(sys.argv[1]), Path(sys.argv[2])
-    kill_at = (hw.EpochStep[sys.argv[3]], int(sys.argv[4])) if len(sys.argv) > 3 else None
-
     def on_step(step: hw.EpochStep, epoch: int) -> None:
-        if (step, epoch) == kill_at:
+        if (step, epoch) == (hw.EpochStep.PUBLISHING, 1):
             kill()
 
-    build(folder, log).run(bounded=True, on_step=on_step)
+    build(Path(sys.argv[1]), *sys.argv[2:]).run(bounded=True, on_step=on_step)
 
 
 if __name__ == "__main__":
