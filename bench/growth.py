@@ -34,7 +34,8 @@ from headwater.plan.plan import plan_job
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.state.spread import BY_KEY
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet

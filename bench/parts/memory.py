@@ -11,7 +11,8 @@ _PAGE_BYTES = 4096
 def resident_bytes(ancestor: int, named: str) -> list[int]:
     """The resident memory of each process below another one whose command line has a word, but for the first below it.
 
-    Spark's workers are forked from a daemon that has their command line and does nothing.
+    Spark's workers are forked from a daemon that has their command line and does nothing. Pages of mapped files are not
+    counted: the system gives them back when others need memory.
     """
     parents, found = {}, {}
     for process in Path("/proc").glob("[0-9]*"):
@@ -19,7 +20,8 @@ def resident_bytes(ancestor: int, named: str) -> list[int]:
             number = int(process.name)
             parents[number] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
             if named in (process / "cmdline").read_text():
-                found[number] = int((process / "statm").read_text().split()[1]) * _PAGE_BYTES
+                resident, of_files = (process / "statm").read_text().split()[1:3]
+                found[number] = (int(resident) - int(of_files)) * _PAGE_BYTES
     return [size for number, size in found.items() if parents[number] in found and _is_below(number, ancestor, parents)]
 
 

@@ -17,6 +17,7 @@ from headwater.job.checkpoints.replay import Replay
 from headwater.job.identity import JobIdentity
 from headwater.job.layout import OutboxLayout
 from headwater.job.reading import read_reasons
+from headwater.state.changelog import Head
 
 HERE = Path(__file__).parent
 LOGGED = (
@@ -51,6 +52,12 @@ JOB = """{
     "steps": {"count": {"key": "k: string", "level": 1, "states": {"n": ["value", "bigint"]}}}
   }
 }"""
+
+HEAD = (
+    '{"crc32":3940113327,"base":1,"base_bytes":700,"delta_bytes":90,"form":1,"format":3,"next_base_bytes":0,"next_count":0,'
+    '"next_delta_bytes":0,"next_form":1,"next_parts":[],"oldest":0,"parts":[],"sequence":3,'
+    '"token":"00000000000000000000000000000000"}'
+)
 
 
 class Count(hw.KeyedProcessFunction):
@@ -122,3 +129,20 @@ def test_the_files_of_a_job_folder_are_read(tmp_path: Path) -> None:
     (tmp_path / "replay.json").write_text('{"epochs": [{"offset": ' + LOGGED + ', "committed": true}]}')
     replay = Replay.in_outbox(OutboxLayout(tmp_path))
     assert (replay.epochs[2].offset, replay.was_committed(2)) == (OFFSET, True)
+
+
+def test_the_head_of_a_changelog_is_read_with_the_form_its_base_was_cut_in() -> None:
+    assert Head.from_text(HEAD, "head") == Head(3, "0" * 32, 1, 700, 90, parts=[], next_parts=[])
+    cut = {
+        "format": 3,
+        "sequence": 9,
+        "token": "t",
+        "base": 4,
+        "base_bytes": 5,
+        "delta_bytes": 7,
+        "parts": [4, 5],
+        "form": 2,
+    }
+    taken = Head.from_json(cut, "head").taken(5)
+    assert taken is not None
+    assert (taken.first, taken.stop, taken.count, taken.form) == (1, 2, 2, 2)

@@ -30,6 +30,7 @@ from headwater.job.requests import Action, JobAnswer, JobRequest
 from headwater.job.status import StepStatus
 from headwater.plan.plan import plan_job
 from headwater.state import changelog
+from headwater.state.records import unpack
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
@@ -210,7 +211,7 @@ def test_stored_records_of_every_version_can_be_read(version: int) -> None:
         kind: bytes.fromhex((HERE / f"changelog_v{version}_{kind}.hex").read_text()) for kind in ("base", "delta")
     }
     for kind, record in records().items():
-        meta, sections = changelog.unpack(stored[kind])
-        meta_now, sections_now = changelog.unpack(record)
+        meta, sections = unpack(stored[kind])
+        meta_now, sections_now = unpack(record)
         assert meta == meta_now
         assert [(u, s, t.to_pylist()) for u, s, t in sections] == [(u, s, t.to_pylist()) for u, s, t in sections_now]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,22 @@ from headwater.job.layout import JobLayout
 from headwater.job.outline import outline_of
 from headwater.job.splits import SplitStatus
 from headwater.job.status import JobStatus, RestartReason, StepStatus
+from headwater.late_rows import SHOWN, LateRow
 from headwater.plan.plan import JobPlan, plan_job
 
 START_MS = 1_767_225_600_000
 ORDER = "user string, ts timestamp, amount double"
 TRACE = "step 'totals' failed for key 'ann'\nTraceback:\n  File \"job.py\", line 7, in process\nZeroDivisionError: no"
+
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def late_row(number: int) -> LateRow:
+    """A row of a user with a hostile name, as a step shows it; the last one came after the end of the input."""
+    row = json.dumps({"user": HOSTILE, "ts": "2026-01-01 00:00:20+00:00", "note": "x" * 330, "number": number})
+    late_by_ms = None if number == SHOWN - 1 else 13_000 + number
+    return LateRow(START_MS + 20_000 - number, late_by_ms, json.dumps(HOSTILE), row, epoch=20 + number)
 
 
 def windowed_plan(mapped: int = 1) -> JobPlan:
@@ -49,6 +61,7 @@ def status_of(plan: JobPlan, *, late: int = 0, state: str = "stopped") -> JobSta
         state_bytes={"slices": 4_096},
         growth=growth,
         counters={"late_dropped": late, "dead_letters": 3},
+        late_rows=[late_row(number) for number in range(min(late, SHOWN))],
     )
     splits = {
         "0": SplitStatus(900, START_MS + 97_000, last_rows_ms=now_ms, moved_ms=now_ms),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 from starlette.testclient import TestClient
 from tests.web.conftest import Connect
-from tests.web.job_folders import START_MS, TRACE, make_job_folder
+from tests.web.job_folders import HOSTILE, START_MS, TRACE, late_row, make_job_folder, status_of, windowed_plan
 
 from headwater.job.layout import JobLayout
+from headwater.late_rows import LateRow
 
 
 def test_jobs_are_listed_with_where_they_stand(client: TestClient) -> None:
@@ -84,6 +87,23 @@ def test_late_rows_are_counted_by_step_and_epoch(client: TestClient, job: str) -
     totals = next(one for one in found["steps"] if one["step"] == "totals")
     assert (totals["late"], totals["dead_letters"], totals["late_to"]) == (37, 3, None)
     assert found["history"][-1] == {"epoch": 41, "late": 37, "dead_letters": 3}
+
+
+def test_the_newest_late_rows_are_shown_first_and_times_that_a_browser_cannot_hold_are_left_out(
+    tmp_path: Path, connect: Connect
+) -> None:
+    layout = make_job_folder(tmp_path / "orders")
+    status = status_of(windowed_plan(), late=2)
+    odd = LateRow(1 << 60, 1 << 61, None, None, 12, 40)
+    steps = {**status.steps, "totals": replace(status.steps["totals"], late_rows=[late_row(3), odd])}
+    replace(status, steps=steps).write(layout.status)
+    client = connect(tmp_path)
+    (job,) = client.get("/api/jobs").json()["jobs"]
+    steps_told = client.get(f"/api/jobs/{job['id']}/late").json()["steps"]
+    (totals,) = [one for one in steps_told if one["step"] == "totals"]
+    newest, before = totals["late_rows"]
+    assert newest == {"epoch": 40, "timestamp_ms": None, "late_by_ms": None, "key": None, "row": None, "rows": 12}
+    assert (before["late_by_ms"], json.loads(before["key"])) == (13_003, HOSTILE)
 
 
 def test_sinks_tell_their_guarantee_and_how_far_they_are(client: TestClient, job: str) -> None:

@@ -11,6 +11,7 @@ from tests.web.job_folders import START_MS, make_job_folder, status_of, windowed
 from headwater.control.pages import EpochPages
 from headwater.job.splits import SplitStatus
 from headwater.job.status import JobStatus
+from headwater.late_rows import SHOWN
 from headwater.web.endpoints import ENDPOINTS
 
 STEPS, EPOCHS = 500, 100_000
@@ -28,7 +29,8 @@ def test_five_hundred_steps_and_ten_thousand_late_rows_break_no_page(tmp_path: P
     answers = [client.get(path.replace("/api/jobs/{job}", job)) for path in PAGES]
     assert [answer.status_code for answer in answers] == [200] * len(PAGES)
     assert len(client.get(f"{job}/graph").json()["steps"]) == STEPS + 3
-    assert sum(one["late"] for one in client.get(f"{job}/late").json()["steps"]) == 10_000
+    late = client.get(f"{job}/late").json()["steps"]
+    assert (sum(one["late"] for one in late), sum(len(one["late_rows"]) for one in late)) == (10_000, SHOWN)
 
 
 def test_a_history_of_a_hundred_thousand_epochs_is_read_in_pages(tmp_path: Path, connect: Connect) -> None:

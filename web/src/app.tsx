@@ -33,11 +33,14 @@ const PAGES: { name: string; title: string; key: string; page: FunctionComponent
   { name: "settings", title: "Settings", key: "0", page: SettingsPage },
 ];
 
+function routeNow(): string[] {
+  return location.hash.replace(/^#\/?/, "").split("/").filter(Boolean);
+}
+
 function useRoute(): string[] {
-  const read = (): string[] => location.hash.replace(/^#\/?/, "").split("/").filter(Boolean);
-  const [route, setRoute] = useState(read);
+  const [route, setRoute] = useState(routeNow);
   useEffect(() => {
-    const changed = (): void => setRoute(read());
+    const changed = (): void => setRoute(routeNow());
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);
@@ -49,7 +52,7 @@ export function App() {
   const live = useLive(asked);
   const [id, name] = useRoute();
   const job = live.jobs?.find((one) => one.id === id);
-  useShortcuts(job?.id);
+  useShortcuts();
   useEffect(() => {
     const page = PAGES.find((one) => one.name === name);
     document.title = job ? `${job.name} · ${page?.title ?? "Graph"} · Headwater` : "Headwater";
@@ -171,12 +174,13 @@ function Help() {
   );
 }
 
-function useShortcuts(job: string | undefined): void {
+function useShortcuts(): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
       const page = PAGES.find((one) => one.key === event.key);
+      const [job] = routeNow();
       if (page && job) location.hash = `#/${job}/${page.name}`;
       else if (event.key === "j") location.hash = "#/";
       else if (event.key === "t") switchTheme();
@@ -184,5 +188,5 @@ function useShortcuts(job: string | undefined): void {
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, [job]);
+  }, []);
 }

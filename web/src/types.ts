@@ -48,9 +48,12 @@ export interface States {
 }
 export interface Value { epoch: number; entries: number; found: boolean; value: unknown }
 export interface Table { epoch: number; columns: { name: string; type: string }[]; rows: unknown[][]; is_cut: boolean }
+export interface LateRow {
+  epoch: number; timestamp_ms: number | null; late_by_ms: number | null; key: string | null; row: string | null; rows: number;
+}
 export interface Late {
   steps: {
-    step: string; late: number; dead_letters: number; rows_in: number; late_to: string | null;
+    step: string; late: number; dead_letters: number; rows_in: number; late_to: string | null; late_rows: LateRow[];
     counters: Record<string, number>; outputs: { tag: string; rows: number; read_by: string[] }[];
   }[];
   history: { epoch: number; late: number; dead_letters: number }[];

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from headwater.data.rows import decode
+from headwater.state.slices import Slice
 from headwater.state.spread import InOneOrder, Spread
 from headwater.state.table import PUT, REMOVE, KeyedLayout, chunks_of
 from headwater.state.timers import TimerKey, TimerStore
@@ -19,6 +20,8 @@ class TimerQueue:
     The registration number breaks ties between keys, so firing order depends neither on hashing nor on whether the
     queue was rebuilt; it is stored with the timer.
     """
+
+    cut_since = 3
 
     def __init__(self, step: str, domain: str, key: pa.DataType, spread: Spread, timers: TimerStore) -> None:
         columns = [("timestamp", pa.int64()), ("registration", pa.int64())]
@@ -52,6 +55,10 @@ class TimerQueue:
         if self._timers.pop(timer, None) is not None and self._added.pop(timer, None) is None:
             self._removed[timer] = None
 
+    def keys_due(self, until: int, count: int) -> list[Any]:
+        """Keys that have timers set for `until` or before, about so many, as far as it is known without a read."""
+        return self._timers.keys_due(until, count)
+
     def due(self, until: int) -> Iterator[TimerKey]:
         """Take the timers set for `until` or before, one by one; a timer registered meanwhile is taken in its turn."""
         for timestamp, key in self._timers.due(until):
@@ -72,8 +79,18 @@ class TimerQueue:
         return table
 
     def dump(self) -> pa.Table:
-        rows = ((key, timestamp, number) for (timestamp, key), number in self._timers.items())
+        return self._dumped(self._timers.items())
+
+    def dump_slice(self, part: Slice) -> pa.Table:
+        return self._dumped(self._timers.items_in(part, self._layout))
+
+    def _dumped(self, timers: Iterable[tuple[TimerKey, int]]) -> pa.Table:
+        rows = ((key, timestamp, number) for (timestamp, key), number in timers)
         return self._layout.puts(rows).sort_by("registration")
+
+    def load(self, dumped: pa.Table) -> None:
+        self._timers.expect_slices(self._layout)
+        self.apply(dumped)
 
     def apply(self, changes: pa.Table) -> None:
         for chunk in chunks_of(changes):

@@ -11,7 +11,7 @@ from headwater.connectors.contract import Staged
 from headwater.epoch.alignment import Marks
 from headwater.epoch.offset import BySplit
 from headwater.plan.plan import JobPlan
-from headwater.state.changelog import Written, sizes
+from headwater.state.changelog import Written
 from headwater.task.counters import StepCounters
 from headwater.task.host import Outcome
 from headwater.task.payload import decode_report, encode_report
@@ -46,6 +46,8 @@ class TaskReport(Versioned):
     """Of a level's task: how long it took to bring the worker's copy of the state up to date."""
     level_us: int = field(default=0, compare=False)
     """Of a level's task: how long it took in all."""
+    was_behind: bool = field(default=False, compare=False)
+    """Of a level's task: whether no worker had a current copy of its state, so that one was brought up to date."""
 
     def to_bytes(self) -> bytes:
         """As it travels among the payloads."""
@@ -71,8 +73,9 @@ def level_report(outcome: Outcome, staged: Iterable[Staged], written: Written | 
     """What a level's task tells; an engine that stores what it has written tells that too."""
     if written is None:
         return TaskReport(tuple(staged), outcome.steps)
-    added = sizes(written.record)
-    return TaskReport(tuple(staged), outcome.steps, changelog_bytes=added, stored_bytes=written.stored_bytes)
+    return TaskReport(
+        tuple(staged), outcome.steps, changelog_bytes=written.added_bytes, stored_bytes=written.stored_bytes
+    )
 
 
 class LevelTimes:

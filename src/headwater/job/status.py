@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from headwater.epoch.offset import BySplit
 from headwater.epoch.reports import TaskReport, positions_of
 from headwater.job.splits import Splits, SplitStatus, splits_after
 from headwater.job.status_text import status_text, step_text
+from headwater.late_rows import LateRow, late_rows_of, newest
 from headwater.measures import Measured, Measures, beside, then
 from headwater.task.counters import StepCounters
 from headwater.versioned import Versioned
@@ -61,15 +62,20 @@ class StepStatus(Mapping[str, Any]):
     growth: Mapping[str, int] = field(default_factory=dict)
     """How its state grows, where enough was seen of that: `bytes_per_hour`, `day_bytes` and `week_bytes`, the forecasts."""
 
+    late_rows: Sequence[LateRow] = ()
+    """The newest late rows that the step dropped in this run, at most 20, the newest last: `.timestamp_ms`, `.late_by_ms`,
+    `.key` and `.row` as JSON, cut where it is long."""
+
     metrics: Measures = field(default_factory=dict)
     """What its function measures, by name: `.value`, and of a histogram `.total` and `.buckets` too; of this run."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> StepStatus:
         """The reverse of `dict(step)`: what is no attribute is a counter."""
-        counters = {name: count for name, count in facts.items() if name not in (*_FACTS, "metrics")}
+        counters = {name: count for name, count in facts.items() if name not in (*_FACTS, *_RECORDS)}
         own = {name: value for name, value in facts.items() if name in _FACTS}
         own["metrics"] = {name: Measured(**one) for name, one in facts.get("metrics", {}).items()}
+        own["late_rows"] = late_rows_of(facts.get("late_rows", ()))
         return cls(**own, counters={**_ALWAYS_COUNTED, **counters})
 
     def __repr__(self) -> str:
@@ -87,7 +93,8 @@ class StepStatus(Mapping[str, Any]):
     def _entries(self) -> dict[str, Any]:
         facts = {name: value for name in _FACTS if (value := getattr(self, name)) is not None}
         metrics = {name: asdict(one) for name, one in self.metrics.items()}
-        return {**self.counters, **facts, **({"metrics": metrics} if metrics else {})}
+        records = {"metrics": metrics, "late_rows": [asdict(row) for row in self.late_rows]}
+        return {**self.counters, **facts, **{name: found for name, found in records.items() if found}}
 
     def after(self, parts: Iterable[StepCounters]) -> StepStatus:
         """The step after an epoch, of which its subtasks tell."""
@@ -111,11 +118,13 @@ class StepStatus(Mapping[str, Any]):
             },
             state_bytes=_summed(part.state_bytes for part in parts),
             growth=self.growth,
+            late_rows=newest(self.late_rows, (part.late_rows for part in parts)),
             metrics=then(self.metrics, beside(part.metrics for part in parts)),
         )
 
 
-_FACTS = tuple(one.name for one in fields(StepStatus) if one.name not in ("counters", "metrics"))
+_RECORDS = ("metrics", "late_rows")
+_FACTS = tuple(one.name for one in fields(StepStatus) if one.name not in ("counters", *_RECORDS))
 
 
 @dataclass(frozen=True)
@@ -147,8 +156,10 @@ class JobStatus(Versioned):
     level_us: int = 0
     """How long the tasks of levels took in this run, on all subtasks."""
     caught_up_us: int = 0
-    """What of `level_us` went into bringing workers' copies of state up to date: where a worker gets a subtask that it had
-    not in the epoch before, and after a restart."""
+    """What of `level_us` went into bringing workers' copies of state up to date."""
+    copies_behind: int = 0
+    """How many times a copy was brought up to date: after a restart, and where the worker that had it is gone or has too
+    many."""
 
     def __repr__(self) -> str:
         return status_text(self)
@@ -173,6 +184,7 @@ class JobStatus(Versioned):
             since_ms=now_ms if self.since_ms is None else self.since_ms,
             level_us=self.level_us + sum(one.level_us for one in reports),
             caught_up_us=self.caught_up_us + sum(one.caught_up_us for one in reports),
+            copies_behind=self.copies_behind + sum(one.was_behind for one in reports),
         )
 
     def _content(self) -> dict[str, Any]:

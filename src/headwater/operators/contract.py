@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwater.data.batch import Batch
+from headwater.late_rows import LateRow
 from headwater.measures import Measured
 from headwater.state.table import StateTable
 
@@ -120,6 +121,10 @@ class StatefulOperator(Protocol):
     def counters(self) -> dict[str, int]:
         """What was counted since the last call, by name; nothing that a replay depends on."""
         return {}
+
+    def late_rows(self) -> tuple[LateRow, ...]:
+        """The newest of the late rows that were dropped since the last call."""
+        return ()
 
     def measured(self) -> dict[str, Measured]:
         """What its function has measured since the last call, by name."""

@@ -16,7 +16,7 @@ from headwater.operators.replaced import Replaced
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 
 

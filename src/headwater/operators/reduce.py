@@ -14,7 +14,8 @@ from headwater.state.backend import StateBackend
 from headwater.state.handles.expiring import Expiry
 from headwater.state.handles.opening import open_states
 from headwater.state.handles.values import ValueHandle
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 
 

@@ -15,7 +15,7 @@ from headwater.graph.nodes import Node, WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_COUNT, BY_ELEMENT, BY_RUNS, BY_SLICES
 from headwater.operators.contract import Combiner, Operator, StatelessOperator
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 Home = tuple[str, str] | tuple[str, str, str]
 """Where an operator is: its module here, its class, and in which way that is to work where it knows several."""

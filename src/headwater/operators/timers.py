@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +14,15 @@ from headwater.errors import StateError
 from headwater.functions import EVENT, PROCESSING
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor, KeyTable
+from headwater.state.memory_backend import MEMORY
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import StateTable
 from headwater.state.timers import TimerKey
 from headwater.words import TimeDomain
+
+_AHEAD = 4096
+"""Timers whose keys are fetched at once where state is on disk."""
 
 
 class StepTimers:
@@ -55,6 +59,12 @@ class StepTimers:
 
     def delete_processing_time(self, timestamp: int | dt.datetime) -> None:
         self.processing.delete(_milliseconds(timestamp), self._cursor.key)
+
+    def keys_due(self, domain: TimeDomain, time: StepTime, count: int) -> list[Any]:
+        """The keys of timers that are due, of so many, as far as it is known without a read."""
+        if domain == EVENT:
+            return self.event.keys_due(time.watermark_ms, count)
+        return self.processing.keys_due(time.now_ms, count)
 
     def tables(self) -> dict[str, StateTable]:
         return {"@timers.event": self.event, "@timers.processing": self.processing}
@@ -94,6 +104,15 @@ class KeepsTimers(StatefulOperator):
     def _on_timers(self, domain: TimeDomain, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
         """Handle the timers of a domain that are due. Asking for the next takes it out, so all must be asked for."""
         raise NotImplementedError
+
+    def _fetched(
+        self, due: Iterable[TimerKey], entries: KeyTable, domain: TimeDomain, time: StepTime
+    ) -> Iterator[TimerKey]:
+        """Timers that are due, with the entries of their keys at hand: those of many are fetched at once."""
+        for number, timer in enumerate(due):
+            if not entries.HOLDS_ALL and number % _AHEAD == 0:
+                entries.fetch([timer[1], *self._timers.keys_due(domain, time, _AHEAD)])
+            yield timer
 
     def meta(self) -> dict[str, Any]:
         return self._timers.meta()

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.plan.plan import JobPlan
-from headwater.state import changelog
+from headwater.state.records import pack
 from headwater.state.spread import Subtasks, timed
 from headwater.task.host import LevelHost
 
@@ -47,4 +47,4 @@ def deal(
         for uid, operator in host.operators().items()
         if metas.get(uid)
     }
-    return changelog.pack(facts, sections)
+    return pack(facts, sections)

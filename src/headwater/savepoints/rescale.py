@@ -10,7 +10,7 @@ import pyarrow as pa
 from headwater.errors import ChangelogError
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf, deal
-from headwater.state import changelog
+from headwater.state.records import unpack
 from headwater.task.host import LevelHost
 
 Place = tuple[int, int]
@@ -35,7 +35,7 @@ def _opened(
     tables: dict[StateOf, list[pa.Table]] = {}
     metas: dict[str, list[dict[str, Any]]] = {}
     for record in records:
-        meta, sections = changelog.unpack(record)
+        meta, sections = unpack(record)
         if set(meta) != set(host.operators()):
             raise ChangelogError.bad_blob("it is the state of another program")
         for uid, facts in meta.items():

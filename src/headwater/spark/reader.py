@@ -1,7 +1,7 @@
-"""Plans the epochs of a job, and reads its splits.
+"""Plans the epochs of a job, and has tasks read its splits.
 
-Packing happens inside the reader, so that Spark carries ready payloads. The epoch's time is part of the offset, which
-Spark logs before it runs the epoch; a replay reads the same ranges at the same time.
+The epoch's time is part of the offset, which Spark logs before it runs the epoch; a replay reads the same ranges at the
+same time. Spark starts a process for each query that only plans: what tasks need is imported by them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,17 @@ from headwater.epoch.alignment import MarksFile
 from headwater.epoch.backpressure import BacklogFile, Unaligned
 from headwater.epoch.offset import Offset
 from headwater.epoch.offsets import SplitRange
-from headwater.epoch.outbox import stage
-from headwater.epoch.reports import TaskReport
 from headwater.job.checkpoints.replay import Replay
 from headwater.job.layout import OutboxLayout
-from headwater.spark.exchange import salts
 from headwater.spark.failures import marked
 from headwater.spark.shipped import Request
 from headwater.spark.source import ReadPlan
 from headwater.spark.worker import worker_of
-from headwater.task import garbage_collection
-from headwater.task.outlet import Routed
 from headwater.task.payload import EpochFacts
 
 Logged = dict[str, Any]
 """An offset as Spark's offset log has it."""
 _LOG = "the offset log of Spark"
-_ARROW = pa.schema([pa.field("subtask", pa.int32()), pa.field("payload", pa.binary())])
 
 
 @dataclass
@@ -108,38 +102,10 @@ class JobReader(DataSourceStreamReader):
             return [Bundle(facts, parts[i::tasks], after.end) for i in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Bundle)
-        with self._job.attempt(), garbage_collection.worker_task():
-            for place, part in partition.parts:
-                yield from self._read_split(place, part, partition)
+        from headwater.spark.reading import read_bundle
 
-    def _read_split(self, place: int, part: SplitRange, bundle: Bundle) -> Iterator[pa.RecordBatch]:
-        worker = worker_of(self._job)
-        host = worker.split(part.node, part.split)
-        by_subtask = salts(self._job.parallelism)
-        for outcome in host.run(part.start, part.end, bundle.facts, ended=part.ended, idle=part.idle):
-            ready = outcome.payloads
-            if outcome.steps:
-                epoch = bundle.facts.epoch
-                staged = stage(worker.plan, Path(self._job.outbox), epoch, f"s{place:04d}", outcome.sink_batches)
-                starts, positions = part.at(host.uid, part.start), part.at(host.uid, part.end)
-                report = TaskReport(
-                    tuple(staged),
-                    outcome.steps,
-                    positions,
-                    starts,
-                    idle=part.idle,
-                    end=bundle.end,
-                    now_ms=bundle.facts.now_ms,
-                )
-                ready = [*ready, (0, report.to_bytes())]
-            if ready:
-                yield _batch(ready, by_subtask)
+        assert isinstance(partition, Bundle)
+        yield from read_bundle(self._job, partition)
 
     def commit(self, end: Logged) -> None:
         """Sources keep their own history; nothing to release."""
-
-
-def _batch(ready: list[Routed], by_subtask: tuple[int, ...]) -> pa.RecordBatch:
-    subtasks = pa.array([by_subtask[subtask] for subtask, _ in ready], pa.int32())
-    return pa.RecordBatch.from_arrays([subtasks, pa.array([data for _, data in ready], pa.binary())], schema=_ARROW)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from abc import ABC, abstractmethod
+from io import BytesIO
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
@@ -70,13 +71,17 @@ class PiecedRecords(ABC):
         first = self._piece(sequence, 0)
         if first is None:
             return None
-        parts = [first[2]]
-        for part in range(1, first[0]):
-            piece = self._piece(sequence, part)
-            if piece is None:
-                raise ChangelogError.bad_blob(f"record {sequence} lacks part {part} of {first[0]}")
-            parts.append(piece[2])
-        return b"".join(parts)
+        count, _, piece = first
+        if count == 1:
+            return piece
+        record = BytesIO()  # grows in place, so that the record is not there twice
+        record.write(piece)
+        for part in range(1, count):
+            found = self._piece(sequence, part)
+            if found is None:
+                raise ChangelogError.bad_blob(f"record {sequence} lacks part {part} of {count}")
+            record.write(found[2])
+        return record.getvalue()
 
     def write(self, sequence: int, token: str, record: bytes) -> None:
         cut = pieces(record)

@@ -1,45 +1,56 @@
-"""What a Python worker of Spark's keeps of a job between epochs: its plan, and the copies of its state."""
+"""What a Python worker of Spark's keeps of a job between epochs: its plan, and the copies of its state.
+
+The process that plans epochs needs the plan alone: what runs tasks is imported by them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark import cloudpickle
 
 from headwater.errors import JobError
 from headwater.plan.plan import JobPlan
 from headwater.spark.shipped import ShippedJob
-from headwater.task.closing import close_all
-from headwater.task.host import LevelHost
-from headwater.task.split import SplitHost
+
+if TYPE_CHECKING:
+    from headwater.spark.copies.held import Copies
+    from headwater.task.split import SplitHost
 
 
 @dataclass
 class Worker:
     """What this process keeps of one run of a job. It serves many tasks, one at a time."""
 
+    job: ShippedJob
     plan: JobPlan
-    hosts: dict[tuple[int, int], LevelHost] = field(default_factory=dict)
     splits: dict[tuple[int, str], SplitHost] = field(default_factory=dict)
 
-    def host(self, level: int, subtask: int) -> LevelHost:
-        """The working copy of a level's subtask; perhaps new, perhaps behind."""
-        place = (level, subtask)
-        if place not in self.hosts:
-            self.hosts[place] = LevelHost(self.plan, level, subtask, local_dir=local_dir())
-        return self.hosts[place]
+    @cached_property
+    def copies(self) -> Copies:
+        """The copies of state; imported by tasks of levels alone."""
+        from headwater.spark.copies.held import Copies
+
+        return Copies(self.job, self.plan, local_dir())
 
     def split(self, node: int, split: str) -> SplitHost:
         """The host of a source's split."""
+        from headwater.task.split import SplitHost
+
         if (node, split) not in self.splits:
             self.splits[node, split] = SplitHost(self.plan, self.plan.source(node), split)
         return self.splits[node, split]
 
     def close(self) -> None:
-        close_all([*self.splits.values(), *self.hosts.values()])
+        from headwater.task.closing import close_all
+
+        copies = [self.copies] if "copies" in self.__dict__ else []
+        close_all([*self.splits.values(), *copies])
 
 
 _workers: dict[str, Worker] = {}
@@ -52,7 +63,7 @@ def worker_of(job: ShippedJob) -> Worker:
     if key not in _workers:
         for old in [k for k in _workers if k.startswith(f"{job.job_id}/")]:
             _workers.pop(old).close()  # an earlier run of this job is over
-        _workers[key] = Worker(_plan_of(job))
+        _workers[key] = Worker(job, _plan_of(job))
     return _workers[key]
 
 

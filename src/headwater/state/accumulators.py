@@ -12,7 +12,7 @@ import pyarrow as pa
 from headwater.descriptors import ValueState, state_of_type
 from headwater.state.backend import StateBackend
 from headwater.state.kept_columns import Fold
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import KeyedLayout, StateTable
 

@@ -19,6 +19,7 @@ from headwater.state.timers import TimerStore
 
 if TYPE_CHECKING:
     from headwater.state.accumulators import Accumulators
+    from headwater.state.packed import PackedTable
 
 
 class StateBackend(Protocol):
@@ -26,6 +27,9 @@ class StateBackend(Protocol):
 
     def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
         """A table for the entries of declared states."""
+
+    def numbers(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> PackedTable:
+        """A table for the entries of declared states that are plain numbers."""
 
     def accumulators(self, layout: KeyedLayout, schema: pa.Schema) -> Accumulators:
         """What holds accumulators of keys by columns."""

@@ -1,23 +1,20 @@
 """The changelog: what changed in an epoch as bytes, and how a working copy is brought to the committed version.
 
 A record is a delta, a base, or a delta with parts of a base: a large base is written over several epochs, and counts when
-its last part is there. Records are numbered; a worker's copy is valid only when its token is the one written by the attempt
-that committed. A copy that is behind reads the records it lacks, any other copy is rebuilt from the base.
+its last part is there; but the first one, without which there is nothing, is written at once, in several records. Records
+are numbered; a worker's copy is valid only when its token is the one written by the attempt that committed. A copy that is
+behind reads the records it lacks, any other copy is rebuilt from the base.
 """
 
 from __future__ import annotations
 
-import json
-import struct
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol
-
-import pyarrow as pa
+from typing import ClassVar, Protocol
 
 from headwater.errors import ChangelogError
+from headwater.state.records import dumped_bytes, sizes
 from headwater.state.slices import FORM, Slice
 from headwater.versioned import Versioned
 
@@ -29,116 +26,17 @@ COMPACT_FACTOR = 3
 """How many times the base the deltas may grow to: a compaction writes the base once for three times its size in deltas."""
 COMPACT_AFTER_RECORDS = 4096
 """A rebuild reads records one by one; more than this many make it slow whatever their size."""
+_FIRST = 1
+"""The number of the first record."""
 _REMOVED_AT_ONCE = 8
 """How many old records an epoch drops when a base was written in parts: each takes two calls of the store."""
-
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-"""A byte costs more on its way into the state store than LZ4 takes to save it."""
-_MAGIC = b"HWCL\x02"
-_UNCHECKED = b"HWCL\x01"
-"""How records began before they had a checksum, which otherwise follows."""
-_CHECK = _LENGTH = struct.Struct("<I")
-
-Section = tuple[str, str, pa.Table]
-"""A change table of a step's state: uid, state, table."""
-
-
-def pack(meta: dict[str, Any], sections: Iterable[Section], dumped: Iterable[Section] | None = None) -> bytes:
-    """One record: a checksum of the rest, a JSON header, then the Arrow streams of its sections, and of parts of a base.
-
-    The same input gives the same bytes.
-    """
-    bodies: list[pa.Buffer] = []
-    facts: dict[str, Any] = {"meta": meta, "sections": _listed(sections, bodies)}
-    if dumped is not None:
-        facts["dumped"] = _listed(dumped, bodies)
-    header = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
-    parts = [_LENGTH.pack(len(header)), header, *bodies]
-    check = 0
-    for part in parts:
-        check = zlib.crc32(part, check)
-    return b"".join([_MAGIC, _CHECK.pack(check), *parts])
-
-
-def _listed(sections: Iterable[Section], bodies: list[pa.Buffer]) -> list[dict[str, Any]]:
-    """What a header says of sections, whose bytes are added to others."""
-    listed = []
-    for uid, state, table in sections:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
-            writer.write_table(table.combine_chunks())
-        bodies.append(sink.getvalue())
-        listed.append({"uid": uid, "state": state, "bytes": bodies[-1].size})
-    return listed
-
-
-def unpack(record: bytes) -> tuple[dict[str, Any], Iterator[Section]]:
-    """The meta data and sections of a record."""
-    header, start = _header(record)
-    if record[: len(_MAGIC)] == _MAGIC:
-        (check,) = _CHECK.unpack_from(record, len(_MAGIC))
-        if zlib.crc32(memoryview(record)[len(_MAGIC) + _CHECK.size :]) != check:
-            raise ChangelogError.bad_blob("its checksum does not fit")
-    return header["meta"], _sections(pa.py_buffer(record), start, header["sections"])
-
-
-def dumped_in(record: bytes) -> Iterator[Section]:
-    """The parts of a base that a record has, which `unpack` leaves out; it has checked them."""
-    header, start = _header(record)
-    after = start + sum(section["bytes"] for section in header["sections"])
-    return _sections(pa.py_buffer(record), after, header.get("dumped", []))
-
-
-def sizes(record: bytes) -> dict[str, dict[str, int]]:
-    """The bytes of a record's sections, by uid and state."""
-    found: dict[str, dict[str, int]] = {}
-    header = _header(record)[0]
-    for section in [*header["sections"], *header.get("dumped", [])]:
-        states = found.setdefault(section["uid"], {})
-        states[section["state"]] = states.get(section["state"], 0) + section["bytes"]
-    return found
-
-
-def _dumped_bytes(record: bytes) -> int:
-    return sum(section["bytes"] for section in _header(record)[0].get("dumped", []))
-
-
-def _header(record: bytes) -> tuple[dict[str, Any], int]:
-    """What a record says of itself, and where its sections start."""
-    magic = record[: len(_MAGIC)]
-    if magic not in (_MAGIC, _UNCHECKED):
-        raise ChangelogError.bad_blob(f"it starts with {bytes(magic)!r}, not {_MAGIC!r}")
-    at = len(_MAGIC) + (_CHECK.size if magic == _MAGIC else 0)
-    start = at + _LENGTH.size
-    try:
-        (length,) = _LENGTH.unpack_from(record, at)
-        header = json.loads(record[start : start + length])
-    except (struct.error, ValueError, RecursionError) as error:
-        raise ChangelogError.bad_blob(str(error)) from None
-    if not isinstance(header, dict) or not {"meta", "sections"} <= set(header):
-        raise ChangelogError.bad_blob("its header is not that of a record")
-    return header, start + length
-
-
-def _sections(buffer: pa.Buffer, at: int, listed: list[dict[str, Any]]) -> Iterator[Section]:
-    for section in listed:
-        try:
-            uid, state, size = section["uid"], section["state"], section["bytes"]
-        except (KeyError, TypeError) as error:
-            raise ChangelogError.bad_blob(f"its header is not that of a record: {error!r}") from None
-        try:
-            table = pa.ipc.open_stream(buffer.slice(at, size)).read_all()
-        except (pa.ArrowException, IndexError, OSError, TypeError) as error:
-            raise ChangelogError.bad_blob(f"{uid}, state {state}: {error}") from None
-        yield uid, state, table
-        at += size
 
 
 @dataclass(frozen=True)
 class Head(Versioned):
     """The committed version: the newest record, the token of its writer, and what a rebuild has to read."""
 
-    FORMAT: ClassVar[int] = 3
+    FORMAT: ClassVar[int] = 4
 
     sequence: int
     token: str
@@ -170,6 +68,11 @@ class Head(Versioned):
             return None
         first = sum(one < sequence for one in self.parts)
         return Slice(first, first + sum(one == sequence for one in self.parts), len(self.parts), self.form)
+
+    def deltas(self) -> int:
+        """How many deltas a rebuild reads behind the first record of the base. The records of a first base have none."""
+        is_first = self.base == _FIRST and self.parts
+        return self.sequence - (self.parts[-1] if is_first else self.base)
 
 
 class RecordStore(Protocol):
@@ -214,11 +117,14 @@ class WorkingCopy(Protocol):
     def delta(self, part: Slice | None = None) -> bytes:
         """What changed since the last record, as a record; with a part of a base, if one is asked for."""
 
-    def base(self) -> bytes:
-        """Everything, as a record; what changed is part of it."""
+    def base(self, part: Slice | None = None) -> bytes:
+        """Everything, as a record, or a part of it that is asked for. What changed is in a whole base, and not told again."""
+
+    def forget_changes(self) -> None:
+        """Take what changed as told: a base in parts is to come."""
 
     def base_parts(self) -> int:
-        """In how many parts a base is best written."""
+        """In how many parts a base is best written, of what was there when changes were last told."""
 
 
 def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> Head | None:
@@ -238,44 +144,83 @@ def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> Head | None:
         first = head.base
     copy.token = None
     for sequence in range(first, head.sequence + 1):
-        record = store.read(sequence)
-        if record is None:
-            raise ChangelogError.missing_sequence(where, sequence)
-        taken = None if first != head.base else head.taken(sequence)
-        try:
-            if taken is None:
-                copy.apply(record)
-            else:
-                copy.apply(record, taken)
-        except ChangelogError as error:
-            raise error.in_record(where, sequence) from None
+        _take_over(copy, store, sequence, None if first != head.base else head.taken(sequence), where)
     copy.sequence, copy.token = head.sequence, head.token
     return head
 
 
+def _take_over(copy: WorkingCopy, store: RecordStore, sequence: int, taken: Slice | None, where: str) -> None:
+    """Apply a record, which nobody holds any more when the next one is read."""
+    record = store.read(sequence)
+    if record is None:
+        raise ChangelogError.missing_sequence(where, sequence)
+    try:
+        if taken is None:
+            copy.apply(record)
+        else:
+            copy.apply(record, taken)
+    except ChangelogError as error:
+        raise error.in_record(where, sequence) from None
+
+
 @dataclass(frozen=True)
 class Written:
-    """What an epoch added to a changelog, and what a rebuild has to read since."""
+    """What an epoch added to a changelog, by step and state, and what a rebuild has to read since."""
 
-    record: bytes
+    added_bytes: Mapping[str, Mapping[str, int]]
     stored_bytes: int
 
 
 def append(copy: WorkingCopy, store: RecordStore, head: Head | None, token: str) -> Written:
     """Write what changed since `head`; when the deltas have outgrown the base, write a new base: at once, or in parts."""
     if head is None:
-        record = copy.base()
-        after = Head(1, token, 1, len(record), 0)
+        after, added = _begun(copy, store, token)
     else:
         if not head.next_count and is_compaction_due(head) and (count := copy.base_parts()) > 1:
             head = replace(head, next_count=count, next_form=FORM)
         after, record = _appended(copy, head, token)
         for old in range(head.oldest or head.base, after.oldest or after.base):
             store.remove(old)
-    store.write(after.sequence, token, record)
+        store.write(after.sequence, token, record)
+        added = sizes(record)
     store.set_head(after)
     copy.sequence, copy.token = after.sequence, token
-    return Written(record, after.base_bytes + after.delta_bytes)
+    return Written(added, after.base_bytes + after.delta_bytes)
+
+
+def _begun(copy: WorkingCopy, store: RecordStore, token: str) -> tuple[Head, dict[str, dict[str, int]]]:
+    """Write the first base; gives the head, and what was added."""
+    added: dict[str, dict[str, int]] = {}
+    parts: list[int] = []
+    sequence, base_bytes = 0, 0
+    for sequence, (count, record) in enumerate(_first_base(copy), _FIRST):
+        store.write(sequence, token, record)
+        parts += [sequence] * count
+        base_bytes += len(record)
+        for uid, states in sizes(record).items():
+            known = added.setdefault(uid, {})
+            known.update({state: known.get(state, 0) + size for state, size in states.items()})
+    if not parts:
+        return Head(sequence, token, _FIRST, base_bytes, 0), added
+    return Head(sequence, token, _FIRST, base_bytes, 0, parts=parts, form=FORM), added
+
+
+def _first_base(copy: WorkingCopy) -> Iterator[tuple[int, bytes]]:
+    """The records of the first base, with how many parts each has: none where the only record is all of it.
+
+    So many are together that a record is about one piece: fewer would be more calls of the store, more would be held at once.
+    """
+    copy.forget_changes()
+    count = copy.base_parts()
+    if count == 1:
+        yield 0, copy.base()
+        return
+    part = Slice(0, 1, count, FORM)
+    while part.first < count:
+        record, width = copy.base(part), part.stop - part.first
+        yield width, record
+        fitting = max(width * MAX_PIECE_BYTES // len(record), 1)
+        part = replace(part, first=part.stop, stop=min(part.stop + fitting, count))
 
 
 def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
@@ -288,7 +233,7 @@ def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
     record = copy.delta() if part is None else copy.delta(part)
     after = replace(head, sequence=sequence, token=token, delta_bytes=head.delta_bytes + len(record))
     if part is not None:
-        dumped = _dumped_bytes(record)
+        dumped = dumped_bytes(record)
         after = replace(
             after,
             next_parts=[*head.next_parts, *[sequence] * (part.stop - part.first)],
@@ -316,7 +261,7 @@ def _next_part(head: Head) -> Slice | None:
     """What is written next of the base in the making, if one is: more at a time where epochs change much."""
     if not head.next_count:
         return None
-    usual_bytes = head.delta_bytes // max(head.sequence - head.base, 1)
+    usual_bytes = (head.delta_bytes - head.next_base_bytes) // max(head.deltas(), 1)
     parts = min(1 + head.next_count * usual_bytes // max(head.base_bytes, 1), head.next_count)
     first = len(head.next_parts)
     return Slice(first, min(first + parts, head.next_count), head.next_count, head.next_form)

@@ -30,6 +30,8 @@ class IdleAccumulators:
     Such keys are removed when the clock moves, before anything else, and found by an index.
     """
 
+    cut_since = 1
+
     def __init__(
         self, kept: Accumulators, ttl_ms: int, keys: KeyedLayout, times: TimeIndex, *, since_first: bool = False
     ) -> None:

@@ -26,6 +26,8 @@ Fold = Callable[[Places, pa.Table], pa.Table]
 class KeptByColumns:
     """Accumulators in memory, and their table."""
 
+    cut_since = 1
+
     def __init__(self, layout: KeyedLayout, schema: pa.Schema) -> None:
         self._layout, self._schema = layout, schema
         self.clear_all()
@@ -132,9 +134,9 @@ class KeptByColumns:
         return sorted_by_key(self._rows(np.fromiter(self._places.values(), np.int64, len(self._places))))
 
     def dump_slice(self, part: Slice) -> pa.Table:
-        keys = list(self._places)
-        chosen = np.flatnonzero(part.has(self._layout.key_column(keys))).tolist()
-        return sorted_by_key(self._rows(np.array([self._places[keys[place]] for place in chosen], np.int64)))
+        keys = part.keys_of(self, self._places, self._layout.key_column)
+        places = [self._places[key] for key in keys if key in self._places]
+        return sorted_by_key(self._rows(np.array(places, np.int64)))
 
     def load(self, dumped: pa.Table) -> None:
         self.apply(dumped)

@@ -9,19 +9,11 @@ current key's entry through the cursor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-import pyarrow as pa
-
-from headwater.descriptors import StateDeclaration
 from headwater.errors import StateError
-from headwater.state.kept_columns import KeptByColumns
-from headwater.state.shelf import IN_MEMORY
 from headwater.state.slices import Slice
 from headwater.state.table import KeyedLayout
-from headwater.state.time_index import Buckets
-from headwater.state.timers import HeapTimers
 
 Entry = Any
 """What stands for a key's states: a list here, where states are plain numbers a place (`state/packed.py`)."""
@@ -69,14 +61,15 @@ class _NoEntry(list[Any]):
 class KeyTable:
     """The entries of a step by key. An entry is in the table from its first write until all its states are gone."""
 
+    HOLDS_ALL: ClassVar[bool] = True
+    """Whether all entries are in memory."""
+
     def __init__(self, states: int) -> None:
         self.entries: dict[Any, Entry] = {}
         self.written: list[list[Entry]] = [[] for _ in range(states)]
         """For each state, the entries written since its last delta, each once."""
         self._blank: list[Any] = [None, 0] * states
         self._empty: list[Any] = [None, *self._blank]
-        self._sliced: tuple[Slice, list[Entry]] | None = None
-        """The entries of the slice asked for last: one state after the other asks for the same."""
 
     def entry(self, key: Any) -> Entry:
         """The key's entry; a new one is not in the table before it is written to."""
@@ -98,6 +91,19 @@ class KeyTable:
         for key, one in zip(keys, values, strict=True):
             entry = self.entries[key] = self.entry(key)
             entry[value], entry[mark] = one, STORED
+
+    def overwrite(self, state: int, keys: Sequence[Any], values: Sequence[Any]) -> int:
+        """As `load`, to keys of which some may have a value; tells how many had none."""
+        entries, value, mark, new = self.entries, 1 + 2 * state, 2 + 2 * state, 0
+        for key, one in zip(keys, values, strict=True):
+            entry = entries.get(key)
+            if entry is None:
+                entry = entries[key] = self._new(key)
+            if not entry[mark]:
+                entry[mark] = STORED
+                new += 1
+            entry[value] = one
+        return new
 
     def new_list(self, entry: Entry, state: int) -> Any:
         """What holds the list that an entry is to have."""
@@ -122,12 +128,9 @@ class KeyTable:
 
     def scan_slice(self, state: int, part: Slice, layout: KeyedLayout) -> Iterator[tuple[Any, Any]]:
         """As `scan`, of the keys that fall into a slice."""
-        if self._sliced is None or self._sliced[0] is not part:
-            keys = list(self.entries)
-            chosen = np.flatnonzero(part.has(layout.key_column(keys))).tolist()
-            self._sliced = (part, [self.entries[keys[place]] for place in chosen])
         place = 1 + 2 * state
-        return ((entry[0], entry[place]) for entry in self._sliced[1] if entry[place] is not None)
+        entries = map(self.entries.__getitem__, part.keys_of(self, self.entries, layout.key_column))
+        return ((entry[0], entry[place]) for entry in entries if entry[place] is not None)
 
     def clear(self, state: int) -> None:
         """Forget every value of a state."""
@@ -136,27 +139,3 @@ class KeyTable:
             entry[value], entry[mark] = None, 0
             self.drop_if_empty(entry)
         self.written[state] = []
-
-
-class MemoryBackend:
-    """Keeps the working state of a step in memory."""
-
-    shelf = IN_MEMORY
-
-    def table(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> KeyTable:
-        return KeyTable(len(declarations))
-
-    def accumulators(self, layout: KeyedLayout, schema: pa.Schema) -> KeptByColumns:
-        return KeptByColumns(layout, schema)
-
-    def timers(self, key: pa.DataType) -> HeapTimers:
-        return HeapTimers()
-
-    def times(self, declaration: StateDeclaration, key: pa.DataType) -> Buckets:
-        return Buckets()
-
-    def close(self) -> None:
-        """Memory needs no closing."""
-
-
-MEMORY = MemoryBackend()

@@ -7,7 +7,7 @@ nothing that the garbage collector has to walk. A record still costs one diction
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,10 +67,12 @@ class PackedTable(KeyTable):
 
     def entry(self, key: Any) -> int:
         place = self.entries.get(key)
-        if place is None:
-            place = self._spare
-            self.keys[place] = key
-        return place
+        return self._spare_for(key) if place is None else place
+
+    def _spare_for(self, key: Any) -> int:
+        """The spare place, standing for a key."""
+        self.keys[self._spare] = key
+        return self._spare
 
     def write(self, state: int, place: int) -> None:
         """Note that a value is about to change, which was not written since the last delta."""
@@ -104,6 +106,14 @@ class PackedTable(KeyTable):
         """The places of keys, of which each is there once; those without an entry get one, which has to be written to."""
         found = list(map(self.entries.get, keys))
         missing = found.count(None)
+        if missing == len(keys) and len(self._free) >= missing:
+            free = self._free[-missing:]
+            del self._free[-missing:]
+            for one, key in zip(free, keys, strict=True):
+                self.keys[one] = key
+            self.entries.update(zip(keys, free, strict=True))
+            self._outdated += [one for one in free if one < len(self._firsts)]
+            return np.array(free, np.int64)
         if missing == len(keys):
             start = len(self.keys)
             self._grow(missing)
@@ -113,7 +123,7 @@ class PackedTable(KeyTable):
         if missing:
             for at, place in enumerate(found):
                 if place is None:
-                    found[at] = self.entry(keys[at])
+                    found[at] = self._spare_for(keys[at])
                     self._take_spare()
         return np.array(found, np.int64)
 
@@ -139,6 +149,19 @@ class PackedTable(KeyTable):
         if not any(marks[place] for marks in self.marks):
             del self.entries[self.keys[place]]
             self._free.append(place)
+
+    def _give_back(self, places: list[int]) -> None:
+        """Let keys be without their entries, which are kept elsewhere."""
+        for marks in self.marks:
+            for place in places:
+                marks[place] = 0
+        for place in places:
+            del self.entries[self.keys[place]]
+        self._free += places
+
+    def rest(self, state: int, part: Slice | None = None) -> Iterable[tuple[list[Any], pa.Array]]:
+        """Keys and values of a state that are not at places, of keys that fall into a slice if one is given."""
+        return ()
 
     def load(self, state: int, keys: Sequence[Any], values: Sequence[Any]) -> None:
         self.put(state, self.places_of(keys), np.asarray(values))

@@ -6,8 +6,9 @@ as the hash is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, TypeGuard, runtime_checkable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,9 @@ MAX_PARTS = 256
 _PART_ENTRIES = 65_536
 """About how many entries a part has: an epoch that writes one takes a tenth of a second longer."""
 _HASH_BITS = 64
-FORM = 2
-"""How bases are cut now. In form 1 tables that are cut by something else than a column `key` were all in the first part."""
+FORM = 3
+"""How bases are cut now. Each table says since which form it is cut: in form 1 all rows of joins and slices of windows were in
+the first part, in form 2 all timers still were."""
 
 
 def first_bytes(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint8]:
@@ -47,6 +49,20 @@ def parts_for(entries: int) -> int:
     return count
 
 
+class KeysByHash:
+    """Keys in the order of the first bytes of their hashes."""
+
+    def __init__(self, keys: Sequence[Any], column: pa.Array) -> None:
+        firsts = first_bytes(column)
+        self._keys, self._order = keys, np.argsort(firsts, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(firsts, minlength=MAX_PARTS))])
+
+    def within(self, wanted: range) -> list[Any]:
+        """Those with these first bytes."""
+        places = self._order[self._starts[wanted.start] : self._starts[wanted.stop]]
+        return [self._keys[place] for place in places.tolist()]
+
+
 @dataclass(frozen=True, eq=False)
 class Slice:
     """The parts from `first` up to `stop`, of so many."""
@@ -55,6 +71,8 @@ class Slice:
     stop: int
     count: int
     form: int = FORM
+    hashed: dict[object, KeysByHash] = field(default_factory=dict, repr=False)
+    """The keys of tables: slices that share this are asked for without a change to state between them."""
 
     def bytes(self) -> range:
         """The first bytes of hashes that fall into it."""
@@ -81,13 +99,21 @@ class Slice:
         )
         return first, last
 
+    def keys_of(self, table: object, keys: Iterable[Any], encode: Callable[[Sequence[Any]], pa.Array]) -> list[Any]:
+        """The keys of a table that fall into it, and maybe some that went to disk since another slice was asked for."""
+        found = self.hashed.get(table)
+        if found is None:
+            listed = list(keys)
+            found = self.hashed[table] = KeysByHash(listed, encode(listed))
+        return found.within(self.bytes())
+
     def before(self) -> Slice:
         """The parts before it."""
         return Slice(0, self.first, self.count, self.form)
 
     def cuts(self, table: StateTable) -> TypeGuard[SlicedTable]:
         """Whether a table is cut into these parts. Of other tables the first part has everything."""
-        return isinstance(table, SlicedTable) and (self.form == FORM or not isinstance(table, CutTable))
+        return isinstance(table, SlicedTable) and self.form >= table.cut_since
 
     def rows_of(self, table: SlicedTable, rows: pa.Table) -> pa.Table:
         """The rows of a dump or of changes that fall into it, and maybe some that speak of nothing here."""
@@ -98,6 +124,9 @@ class Slice:
 @runtime_checkable
 class SlicedTable(StateTable, Protocol):
     """A table that is cut into parts: by the column `key` of its rows, of dumps and changes, unless it says otherwise."""
+
+    cut_since: int
+    """The first form in which it is cut."""
 
     def dump_slice(self, part: Slice) -> pa.Table:
         """The entries of keys that fall into a slice, as puts."""

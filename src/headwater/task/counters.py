@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headwater.late_rows import LateRow, late_rows_of
 from headwater.measures import Measured, Measures, beside
 
 
@@ -35,13 +36,17 @@ class StepCounters:
     state_bytes: Mapping[str, int] = field(default_factory=dict)
     """What each state takes, about, as columns, by what was written of it."""
 
+    late_rows: Sequence[LateRow] = ()
+    """The newest of those that it dropped."""
+
     metrics: Measures = field(default_factory=dict)
     """What its function measures, by name."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> StepCounters:
         """The reverse of `asdict`."""
-        return cls(**{**facts, "metrics": {name: Measured(**one) for name, one in facts.get("metrics", {}).items()}})
+        metrics = {name: Measured(**one) for name, one in facts.get("metrics", {}).items()}
+        return cls(**{**facts, "metrics": metrics, "late_rows": late_rows_of(facts.get("late_rows", ()))})
 
     def plus(self, other: StepCounters) -> StepCounters:
         """The rows of a step without state that get to it in two ways."""

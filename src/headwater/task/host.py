@@ -25,11 +25,11 @@ from headwater.operators.registry import operator_for
 from headwater.operators.stateless.pass_on import PassOperator
 from headwater.plan.choices import ON_DISK
 from headwater.plan.plan import JobPlan
-from headwater.state import changelog
 from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import bound_of
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
+from headwater.state.records import Section, dumped_in, pack, unpack
 from headwater.state.slices import Slice, SlicedTable, parts_for
 from headwater.state.spread import set_by
 from headwater.state.table import StateTable, rows_of
@@ -131,7 +131,7 @@ class LevelHost:
         close_all(self._entries)
 
     def apply(self, record: bytes, taken: Slice | None = None) -> None:
-        meta, sections = changelog.unpack(record)
+        meta, sections = unpack(record)
         tables, entries = self.tables(), {entry.uid: entry for entry in self._entries}
         for uid, name, section in sections:
             table = tables[uid, name]
@@ -144,7 +144,7 @@ class LevelHost:
                 table.apply(section)
             entries[uid].weigh(name, section)
         if taken is not None and taken.first < taken.stop:
-            for uid, name, section in changelog.dumped_in(record):
+            for uid, name, section in dumped_in(record):
                 table = tables[uid, name]
                 if taken.cuts(table):
                     table.load(section)
@@ -168,12 +168,16 @@ class LevelHost:
                     entry.weigh(name, changes)
                     sections.append((entry.uid, name, changes))
         self._last_meta = meta
-        return changelog.pack(changed, sections, None if part is None else self._dumps_of(part))
+        return pack(changed, sections, None if part is None else self._dumps_of(part))
+
+    def forget_changes(self) -> None:
+        for table in self.tables().values():
+            table.forget_changes()
 
     def base_parts(self) -> int:
         return parts_for(sum(len(table) for table in self.tables().values() if isinstance(table, SlicedTable)))
 
-    def _dumps_of(self, part: Slice) -> Iterator[changelog.Section]:
+    def _dumps_of(self, part: Slice) -> Iterator[Section]:
         """A part of a base. Tables that are not cut go with the first one."""
         for (uid, name), table in self.tables().items():
             if part.cuts(table):
@@ -185,12 +189,19 @@ class LevelHost:
             if len(dumped):
                 yield uid, name, dumped
 
-    def base(self) -> bytes:
+    def base(self, part: Slice | None = None) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
         self._last_meta = meta
-        return changelog.pack(meta, self._dumps())
+        return pack(meta, self._dumps()) if part is None else pack(meta, (), self._weighed_dumps_of(part))
 
-    def _dumps(self) -> Iterator[changelog.Section]:
+    def _weighed_dumps_of(self, part: Slice) -> Iterator[Section]:
+        """A part of a base whose rows no delta has told of."""
+        entries = {entry.uid: entry for entry in self._entries}
+        for uid, name, dumped in self._dumps_of(part):
+            entries[uid].weigh(name, dumped)
+            yield uid, name, dumped
+
+    def _dumps(self) -> Iterator[Section]:
         """All state, a table at a time: only its compressed form has to fit memory as a whole."""
         for entry in self._entries:
             for name, table in entry.tables().items():
@@ -263,7 +274,11 @@ class _Entry:
     def run(self, payloads: list[Payload], facts: EpochFacts, outcome: Outcome) -> None:
         """One epoch of this entry, in numbered order: rows, event time, processing time, then the watermark goes on."""
         started = time.perf_counter()
-        self.operator.measured()  # of an attempt that came to nothing
+        _ = (
+            self.operator.counters(),
+            self.operator.late_rows(),
+            self.operator.measured(),
+        )  # of an attempt that came to nothing
         standing = self._valve.watermark()
         rows_out = 0
         outlet = self._outlet
@@ -301,6 +316,7 @@ class _Entry:
             outputs=outlet.outputs(),
             busy_us=round((time.perf_counter() - started) * 1_000_000),
             metrics=self.operator.measured(),
+            late_rows=[replace(row, epoch=facts.epoch) for row in self.operator.late_rows()],
         )
         if facts.unaligned_ms is not None:
             counters = replace(counters, in_flight=self._in_flight.rows, budget=self._in_flight.budget)

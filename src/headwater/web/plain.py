@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-_EXACT = 1 << 53
+EXACT = 1 << 53
 """A browser's numbers are exact up to here; larger ones are sent as text."""
 
 
@@ -17,7 +17,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):
-        return value if -_EXACT <= value <= _EXACT else str(value)
+        return value if -EXACT <= value <= EXACT else str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):

@@ -128,6 +128,10 @@ _FIRING = record(
     holding=many(_HOLDING),
 )
 
+_LATE_ROW = record(
+    epoch=INT, timestamp_ms=maybe(INT), late_by_ms=maybe(INT), key=maybe(TEXT), row=maybe(TEXT), rows=INT
+)
+
 ANSWERS: dict[str, Schema] = {
     "Error": {"type": "object", "properties": {"error": TEXT}, "required": ["error"]},
     "Jobs": record(jobs=many(SUMMARY)),
@@ -172,6 +176,7 @@ ANSWERS: dict[str, Schema] = {
                 dead_letters=INT,
                 rows_in=INT,
                 late_to=maybe(TEXT),
+                late_rows=many(_LATE_ROW),
                 counters=by_name(INT),
                 outputs=many(record(tag=TEXT, rows=INT, read_by=many(TEXT))),
             )

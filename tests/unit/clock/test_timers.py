@@ -10,7 +10,7 @@ from headwater.clock.timers import TimerQueue
 from headwater.functions import EVENT
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.spread import BY_KEY
 from headwater.state.timers import HeapTimers
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import headwater as hw
-from headwater.state.changelog import unpack
+from headwater.state.records import unpack
 from headwater.testing import Harness
 
 RULES = hw.MapState("rules", "string", "struct<least:bigint,tags:array<string>>")

@@ -22,7 +22,7 @@ from headwater.operators.running import RunningOperator
 from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.testing import Harness
 from headwater.words import StateBackendName
 

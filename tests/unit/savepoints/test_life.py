@@ -12,6 +12,8 @@ from tests.parts.halves import run_epochs
 
 import headwater as hw
 from headwater.connectors.memory import MemorySink, RowsSource
+from headwater.state import changelog, slices
+from headwater.state.changelog import Head, MemoryRecordStore
 
 SCHEMA = "k string, n bigint, at bigint"
 ROWS = [(f"k{n % 4}", n, n * 1000) for n in range(40)]
@@ -99,6 +101,26 @@ def test_event_time_stays_at_its_end_after_a_drain(tmp_path: Path) -> None:
     sink = hw.connectors.memory()
     job(sink, rows=[*ROWS, ("k0", 1, 40_000)]).run(from_=path)
     assert [row.n for row in sink.rows] == [WHOLE["k0"] + 1]
+
+
+def test_much_state_of_a_savepoint_is_stored_in_several_records_and_saved_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = started(hw.connectors.memory()).stop(savepoint=tmp_path / "sp")
+    heads: list[Head] = []
+    kept = MemoryRecordStore.set_head
+    monkeypatch.setattr(MemoryRecordStore, "set_head", lambda store, head: heads.append(head) or kept(store, head))
+    monkeypatch.setattr(slices, "_PART_ENTRIES", 1)
+    monkeypatch.setattr(changelog, "MAX_PIECE_BYTES", 1)
+    sink = hw.connectors.memory()
+    more = [*ROWS, ("k0", 1, 40_000), ("k1", 1, 41_000)]
+    running = job(sink, bounded=False, rows=more).start(from_=path)
+    while len(sink.rows) < 2:
+        assert running.status().state == "running"
+    running.stop(savepoint=tmp_path / "again")
+    assert any(len(set(head.parts)) > 2 for head in heads if head.base == 1)
+    assert totals(tmp_path / "again") == {**WHOLE, "k0": WHOLE["k0"] + 1, "k1": WHOLE["k1"] + 1}
+    assert hw.savepoint.read(tmp_path / "again")["total", "@timers.event"].rows == len(WHOLE)
 
 
 def test_a_job_without_state_is_drained_and_saved(tmp_path: Path) -> None:

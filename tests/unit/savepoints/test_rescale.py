@@ -18,8 +18,8 @@ from tests.unit.task.test_replay import OUT, SCHEMA, SIDE, Epoch, Follower, Inte
 import headwater as hw
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.savepoints.rescale import Place, rescale
-from headwater.state import changelog
 from headwater.state.keys import key_groups, subtasks_of
+from headwater.state.records import unpack
 from headwater.testing import Harness
 
 Build = Callable[..., hw.Stream]
@@ -210,7 +210,7 @@ def test_broadcast_state_is_there_once_for_each() -> None:
     for store in other._cluster.stores.values():
         record = store.read(1)
         assert record is not None
-        (rules,) = [table for _, name, table in changelog.unpack(record)[1] if name == "limits"]
+        (rules,) = [table for _, name, table in unpack(record)[1] if name == "limits"]
         assert rules["entry"].to_pylist() == ["x", "y"]
 
 
@@ -267,7 +267,7 @@ def content_of(records: dict[Place, bytes]) -> dict[int, Content]:
     """By subtask, then level, step and state: the rows, without the numbers that are made anew."""
     found: dict[int, Content] = {}
     for (level, subtask), record in records.items():
-        for uid, name, table in changelog.unpack(record)[1]:
+        for uid, name, table in unpack(record)[1]:
             rows = table.drop_columns([c for c in ("registration", "index") if c in table.column_names]).to_pylist()
             found.setdefault(subtask, {})[level, uid, name] = Counter(map(repr, rows))
     return found
@@ -304,7 +304,7 @@ def test_the_same_records_are_made_of_the_same_records() -> None:
 
 def test_every_key_is_where_its_rows_will_go() -> None:
     for (level, subtask), record in rescale(records_at(2), plan_of(3)).items():
-        for uid, name, table in changelog.unpack(record)[1]:
+        for uid, name, table in unpack(record)[1]:
             if uid == "everything" and name != "@channels":
                 owners = subtasks_of(key_groups(table["key"], 128), 128, 3)
                 assert set(owners.tolist()) == {subtask}, (level, name)
@@ -319,7 +319,7 @@ def test_timers_have_numbers_of_their_own_and_new_ones_other_numbers() -> None:
         one.push((n, n), at=n)
     (table,) = [
         table
-        for uid, name, table in changelog.unpack(one._cluster.hosts[1, 0].base())[1]
+        for uid, name, table in unpack(one._cluster.hosts[1, 0].base())[1]
         if (uid, name) == ("everything", "@timers.event")
     ]
     numbers = table["registration"].to_pylist()

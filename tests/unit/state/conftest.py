@@ -11,7 +11,7 @@ from headwater.state.backend import StateBackend
 from headwater.state.disk import times as disk_times
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 
 @pytest.fixture(params=["memory", "disk", "disk that holds nothing in memory"])

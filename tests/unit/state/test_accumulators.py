@@ -11,7 +11,7 @@ from headwater.data.schema import parse_type
 from headwater.state.accumulators import Accumulators, open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 SCHEMA = pa.schema([("n.count", pa.int64()), ("last.value", pa.string())])
 

@@ -10,7 +10,16 @@ from tests.parts.examples import examples
 
 from headwater.errors import ChangelogError
 from headwater.state import changelog
-from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up, pack, pieces, unpack
+from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up, pieces
+from headwater.state.records import pack, sizes, unpack
+
+
+def base(number: int) -> bytes:
+    return pack({"base": number}, [])
+
+
+def delta(number: int) -> bytes:
+    return pack({"delta": number}, [])
 
 
 class Total:
@@ -29,19 +38,22 @@ class Total:
         self.applied = []
 
     def apply(self, record: bytes) -> None:
-        kind, number = record.decode().split()
-        self.number = int(number) + (self.number if kind == "delta" else 0)
+        meta, _ = unpack(record)
+        self.number = meta["base"] if "base" in meta else self.number + meta["delta"]
         self.told = self.number
         self.applied.append(record)
 
     def delta(self) -> bytes:
-        record = f"delta {self.number - self.told}".encode()
+        record = delta(self.number - self.told)
         self.told = self.number
         return record
 
     def base(self) -> bytes:
         self.told = self.number
-        return f"base {self.number}".encode()
+        return base(self.number)
+
+    def forget_changes(self) -> None:
+        """The next base has them."""
 
     def base_parts(self) -> int:
         return 1
@@ -76,7 +88,7 @@ def test_a_copy_behind_reads_just_what_it_lacks(store: MemoryRecordStore) -> Non
     copy = Total()
     copy.sequence, copy.token, copy.number = 3, "t3", 6  # type: ignore[assignment]
     catch_up(copy, store, "here")
-    assert (copy.number, copy.applied) == (15, [b"delta 4", b"delta 5"])
+    assert (copy.number, copy.applied) == (15, [delta(4), delta(5)])
     assert (copy.sequence, copy.token) == (5, "t5")
 
 
@@ -95,9 +107,9 @@ def test_a_copy_whose_records_are_compacted_away_is_rebuilt(
     behind.sequence, behind.token, behind.number = 3, "t3", 6  # type: ignore[assignment]
     monkeypatch.setattr(changelog, "is_compaction_due", lambda head: True)
     epoch(Total(), store, 6, "t6")
-    assert [store.read(n) for n in range(1, 7)] == [None] * 5 + [b"base 21"]
+    assert [store.read(n) for n in range(1, 7)] == [None] * 5 + [base(21)]
     catch_up(behind, store, "here")
-    assert (behind.number, behind.applied) == (21, [b"base 21"])
+    assert (behind.number, behind.applied) == (21, [base(21)])
 
 
 def test_a_copy_without_anything_committed_starts_anew() -> None:
@@ -116,8 +128,8 @@ def test_a_missing_record_is_an_error_that_says_which(store: MemoryRecordStore) 
 
 
 def test_the_first_record_is_a_base(store: MemoryRecordStore) -> None:
-    assert store.read(1) == b"base 1"
-    assert store.head() == Head(5, "t5", 1, len(b"base 1"), 4 * len(b"delta 2"))
+    assert store.read(1) == base(1)
+    assert store.head() == Head(5, "t5", 1, len(base(1)), 4 * len(delta(2)))
 
 
 @pytest.mark.parametrize(
@@ -152,17 +164,14 @@ def test_what_an_epoch_wrote_and_what_a_rebuild_reads_is_told(store: MemoryRecor
     assert head is not None
     copy.add(100)
     written = append(copy, store, head, "t6")
-    assert written.record == b"delta 100"
-    assert written.stored_bytes == head.base_bytes + head.delta_bytes + len(b"delta 100")
+    assert written.added_bytes == {}
+    assert written.stored_bytes == head.base_bytes + head.delta_bytes + len(delta(100))
 
 
 def test_a_damaged_record_is_named_with_its_place(store: MemoryRecordStore) -> None:
-    class Reader(Total):
-        def apply(self, record: bytes) -> None:
-            unpack(record)
-
+    store.write(1, "t1", base(1)[:-1])
     with pytest.raises(ChangelogError, match=r"^level 1, subtask 0, record 1: stored state cannot be read: .*rewind"):
-        catch_up(Reader(), store, "level 1, subtask 0")
+        catch_up(Total(), store, "level 1, subtask 0")
 
 
 def test_a_record_comes_back() -> None:
@@ -176,9 +185,9 @@ def test_a_record_comes_back() -> None:
 
 def test_a_record_tells_the_bytes_of_each_state() -> None:
     tables = [("one", "a", pa.table({"x": [1]})), ("one", "b", pa.table({"x": list(range(999))}))]
-    sizes = changelog.sizes(pack({}, tables))
-    assert (set(sizes), set(sizes["one"])) == ({"one"}, {"a", "b"})
-    assert 0 < sizes["one"]["a"] < sizes["one"]["b"] < len(pack({}, tables))
+    found = sizes(pack({}, tables))
+    assert (set(found), set(found["one"])) == ({"one"}, {"a", "b"})
+    assert 0 < found["one"]["a"] < found["one"]["b"] < len(pack({}, tables))
 
 
 def test_a_record_without_sections_is_small() -> None:

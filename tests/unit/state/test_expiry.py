@@ -15,10 +15,11 @@ import headwater as hw
 from headwater.descriptors import StateDeclaration
 from headwater.expiry import Ttl
 from headwater.state.backend import StateBackend
-from headwater.state.changelog import pack
 from headwater.state.handles import expiring
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
+from headwater.state.records import pack
 
 KEY = pa.string()
 TTL = 10

@@ -11,7 +11,8 @@ from headwater.declared import declared_states
 from headwater.descriptors import StateDeclaration
 from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 
 
 class Sum(hw.AggregateFunction[int, list[int], int]):

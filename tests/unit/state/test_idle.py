@@ -14,9 +14,9 @@ from headwater.descriptors import ValueState
 from headwater.state import idle
 from headwater.state.accumulators import open_accumulators
 from headwater.state.backend import StateBackend
-from headwater.state.changelog import pack
 from headwater.state.idle import WRITTEN, IdleAccumulators
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
+from headwater.state.records import pack
 from headwater.state.table import KeyedLayout
 
 SUM = pa.schema([("sum", pa.int64())])

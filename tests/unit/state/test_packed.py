@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,9 +12,16 @@ from hypothesis import strategies as st
 from tests.parts.examples import examples
 
 import headwater as hw
+from headwater.state.backend import StateBackend
+from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
+from headwater.state.disk.cold import ColdRows
+from headwater.state.disk.files import ArrowFiles
+from headwater.state.disk.numbers import DiskNumbers
 from headwater.state.handles.numbers import NumberHandle
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.state.packed import PackedTable
 from headwater.state.slices import Slice
 
@@ -21,17 +31,19 @@ DOUBLES = st.none() | st.floats(allow_nan=False)
 ACTIONS = st.one_of(
     st.tuples(st.just("n"), KEYS, LONGS),
     st.tuples(st.just("total"), KEYS, DOUBLES),
-    st.tuples(st.sampled_from(["tell", "rebuild", "read"]), KEYS, st.none()),
+    st.tuples(st.sampled_from(["tell", "rebuild", "read", "clear"]), KEYS, st.none()),
 )
+CLEARED = "n"
+"""The state that is cleared while the other is not."""
 
 
 class Packed:
     """A step with two numbers for each key, and a second copy of it that is told what changes."""
 
-    def __init__(self) -> None:
-        self.cursor = Cursor()
+    def __init__(self, backend: StateBackend = MEMORY) -> None:
+        self.cursor, self.backend = Cursor(), backend
         declarations: list[Any] = [hw.ValueState("n", "long"), hw.ValueState("total", "double")]
-        self.entries, self.states = open_states(declarations, "step", pa.int64(), self.cursor)
+        self.entries, self.states = open_states(declarations, "step", pa.int64(), self.cursor, backend=backend)
         assert isinstance(self.entries, PackedTable)
 
     def at(self, key: int, state: str) -> Any:
@@ -46,7 +58,7 @@ class Packed:
                 other.states[name].apply(changes)
 
     def rebuilt(self) -> Packed:
-        other = Packed()
+        other = Packed(self.backend)
         for name, state in self.states.items():
             state.forget_changes()
             other.states[name].apply(state.dump())
@@ -56,11 +68,23 @@ class Packed:
         return {name: state.dump().to_pylist() for name, state in self.states.items()}
 
 
+@pytest.fixture(params=[None, 0, 1_000], ids=["in memory", "on disk", "some on disk"], scope="module")
+def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateBackend]:
+    """Where the numbers are; what is on disk goes there whenever it may."""
+    if request.param is None:
+        yield MEMORY
+        return
+    with closing(DiskBackend("step", tmp_path_factory.mktemp("numbers"), Bound(request.param))) as on_disk:
+        yield on_disk
+
+
 @examples(200)
-@given(st.lists(ACTIONS, max_size=60))
-def test_packed_numbers_are_what_was_written_however_they_came_to_be(actions: list[tuple[str, int, Any]]) -> None:
+@given(actions=st.lists(ACTIONS, max_size=60))
+def test_packed_numbers_are_what_was_written_however_they_came_to_be(
+    backend: StateBackend, actions: list[tuple[str, int, Any]]
+) -> None:
     known: dict[str, dict[int, Any]] = {"n": {}, "total": {}}
-    here, there = Packed(), Packed()
+    here, there = Packed(backend), Packed(backend)
     for what, key, value in actions:
         if what == "tell":
             here.tell(there)
@@ -68,6 +92,10 @@ def test_packed_numbers_are_what_was_written_however_they_came_to_be(actions: li
         elif what == "rebuild":
             here.tell(there)
             here = here.rebuilt()
+        elif what == "clear":
+            here.states[CLEARED].clear_all()  # type: ignore[attr-defined]
+            there.states[CLEARED].clear_all()  # type: ignore[attr-defined]
+            known[CLEARED].clear()
         elif what == "read":
             assert [here.at(key, name).get() for name in known] == [known[name].get(key) for name in known]
         else:
@@ -83,7 +111,56 @@ def test_packed_numbers_are_what_was_written_however_they_came_to_be(actions: li
         assert len(here.states[name]) == len(there.states[name]) == len(values)
         parts: list[Any] = [here.states[name].dump_slice(Slice(part, part + 1, 4)) for part in range(4)]  # type: ignore[attr-defined]
         assert pa.concat_tables(parts).sort_by("key").to_pylist() == rows
-    assert set(here.entries.entries) == {key for values in known.values() for key in values}
+    if backend is MEMORY:
+        assert set(here.entries.entries) == {key for values in known.values() for key in values}
+    here.entries.fetch(range(10))
+    for name, values in known.items():
+        assert [here.at(key, name).get() for key in range(10)] == [values.get(key) for key in range(10)]
+
+
+def test_what_does_not_fit_memory_is_on_disk_and_comes_back_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound, taken, take = Bound(400_000), [0], ColdRows.take
+
+    def counted(*args: Any) -> Any:
+        taken[0] += 1
+        return take(*args)
+
+    monkeypatch.setattr(ColdRows, "take", counted)
+    with closing(DiskBackend("step", tmp_path, bound)) as on_disk:
+        packed, other = Packed(on_disk), Packed()
+        for epoch in range(20):
+            for key in packed.entries.fetch(range(epoch * 500, epoch * 500 + 1_000)):
+                number = packed.at(key, "n")
+                number.set((number.get() or 0) + 1)
+                packed.at(key, "total").set(key / 2)
+            packed.tell(other)
+            assert isinstance(packed.entries, DiskNumbers)
+            assert packed.entries.held_bytes <= bound.size_bytes * bound.ENTRIES
+            assert len(packed.entries.keys) < 3_000, "places are used again"
+        assert 10 < taken[0] <= 20, "an epoch looks through the runs once"
+        assert packed.content() == other.content()
+        assert len(packed.states["n"]) == 10_500
+        for state in packed.states.values():
+            state.clear_all()  # type: ignore[attr-defined]
+        assert packed.content() == Packed().content()
+
+
+def test_a_disk_that_is_full_leaves_in_memory_what_was_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(DiskBackend("step", tmp_path, Bound(0))) as on_disk:
+        packed = Packed(on_disk)
+        for key in range(100):
+            packed.at(key, "n").set(key)
+        with monkeypatch.context() as full:
+
+            def fail(*_: Any) -> Any:
+                raise hw.StateError("no room")
+
+            full.setattr(ArrowFiles, "move", fail)
+            with pytest.raises(hw.StateError, match="no room"):
+                packed.states["n"].changes()
+        assert packed.states["n"].dump()["value"].to_pylist() == list(range(100))
 
 
 def test_a_slice_knows_of_keys_that_came_and_went_since_the_last_one() -> None:

@@ -11,7 +11,8 @@ from tests.parts.work import calls_of
 import headwater as hw
 from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.testing import Harness
 
 

@@ -213,7 +213,7 @@ def test_a_copy_that_lost_to_another_attempt_is_not_used(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("backend", ["memory", "disk"])
-@pytest.mark.parametrize("build", [windows, window_join, interval_join, regular_join, top_n])
+@pytest.mark.parametrize("build", [windows, sessions, window_join, interval_join, regular_join, top_n])
 def test_a_base_is_written_in_parts_and_every_version_can_be_rebuilt(
     build: Build, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,12 +223,12 @@ def test_a_base_is_written_in_parts_and_every_version_can_be_rebuilt(
     plan, store, heads = plan_of(build, backend), MemoryRecordStore(), []
     with closing(LevelHost(plan, 1, 0)) as host:
         for number in range(2 * EPOCHS):
-            # As of a job that an older version began, which put all rows and slices into the first part.
-            monkeypatch.setattr(changelog, "FORM", 1 if number < EPOCHS else 2)
+            # As of a job that older versions began, which put all rows and slices, or all timers, into the first part.
+            monkeypatch.setattr(changelog, "FORM", 1 + number * 3 // (2 * EPOCHS))
             epoch(host, plan, store, number)
             with closing(LevelHost(plan, 1, 0)) as fresh:
                 head = catch_up(fresh, store, "here")
                 assert head is not None
                 heads.append(head)
                 assert fresh.base() == host.base()
-    assert {head.form for head in heads if len(head.parts) > 1} == {1, 2}
+    assert {head.form for head in heads if len(head.parts) > 1} == {1, 2, 3}

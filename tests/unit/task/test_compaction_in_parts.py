@@ -16,7 +16,8 @@ from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
-from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up, dumped_in
+from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up
+from headwater.state.records import dumped_in
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
@@ -110,11 +111,12 @@ def test_no_epoch_writes_all_of_a_base_and_old_records_go_few_at_a_time() -> Non
     plan, store = plan_of("memory"), MemoryRecordStore()
     with closing(LevelHost(plan, 1, 0)) as host:
         held, dumped = [], []
-        for number in range(EPOCHS):
+        epoch(host, plan, store, 0, rows_of(0))
+        for number in range(1, EPOCHS):
             before = set(store._records)
-            epoch(host, plan, store, number, rows_of(number, 2))
+            head = epoch(host, plan, store, number, rows_of(number, 2))
             held.append(len(before - set(store._records)))
-            record = store.read(number + 1)
+            record = store.read(head.sequence)
             assert record is not None
             dumped.append(sum(len(table) for _, state, table in dumped_in(record) if state == "seen"))
     assert max(held) <= changelog._REMOVED_AT_ONCE
@@ -126,8 +128,10 @@ def test_no_epoch_writes_all_of_a_base_and_old_records_go_few_at_a_time() -> Non
 def test_a_head_of_before_parts_is_gone_on_from() -> None:
     plan, store = plan_of("memory"), MemoryRecordStore()
     with closing(LevelHost(plan, 1, 0)) as host:
-        for number in range(3):
-            epoch(host, plan, store, number, rows_of(number))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(slices, "_PART_ENTRIES", 1 << 16)
+            for number in range(3):
+                epoch(host, plan, store, number, rows_of(number))
         head = store.head()
         assert head is not None
         facts = {"sequence": head.sequence, "token": head.token, "base": 1, "base_bytes": 5, "delta_bytes": 7}

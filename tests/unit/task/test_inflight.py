@@ -25,7 +25,8 @@ from headwater.state import changelog
 from headwater.state.backend import StateBackend
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
+from headwater.state.records import unpack
 from headwater.task import inflight
 from headwater.task.host import LevelHost, Outcome
 from headwater.task.inflight import InFlight, next_budget
@@ -230,7 +231,7 @@ def test_an_aligned_epoch_handles_all_that_waits_and_all_that_comes() -> None:
 
 
 def sections(record: bytes) -> list[dict[str, Any]]:
-    return [row for _, name, table in changelog.unpack(record)[1] if name == "@inflight" for row in table.to_pylist()]
+    return [row for _, name, table in unpack(record)[1] if name == "@inflight" for row in table.to_pylist()]
 
 
 @pytest.mark.usefixtures("two_rows_first")
@@ -278,7 +279,7 @@ def without_budgets(store: changelog.MemoryRecordStore) -> Any:
     """All that is stored but what was measured."""
     found = []
     for sequence in sorted(store._records):
-        meta, tables = changelog.unpack(store._records[sequence][1])
+        meta, tables = unpack(store._records[sequence][1])
         kept = []
         for uid, name, table in tables:
             rows = [row for row in table.to_pylist() if name != "@inflight" or row["number"] != -1]

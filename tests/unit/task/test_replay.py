@@ -24,6 +24,7 @@ from headwater.data.schema import Schema
 from headwater.operators.stateless.functions import rows_of
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
+from headwater.state.records import unpack
 from headwater.task.host import LevelHost, Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
@@ -336,8 +337,8 @@ def test_deltas_in_turn_are_the_dump(data: st.DataObject) -> None:
     from_base = LevelHost(plan, 1, 0)
     from_base.apply(whole)
     assert from_base.base() == whole
-    assert changelog.unpack(from_base.delta())[0] == {}
-    assert list(changelog.unpack(from_base.delta())[1]) == []
+    assert unpack(from_base.delta())[0] == {}
+    assert list(unpack(from_base.delta())[1]) == []
 
 
 def sliced(rows_in: list[Any], sizes: list[int]) -> Iterator[list[Any]]:
@@ -392,6 +393,6 @@ def test_the_program_of_these_tests_can_do_everything() -> None:
     main = calls[2, 0][0].outcome[1]["main"]
     assert sum(len(found) for found, _ in main) == len(everything) * 2
     assert copy.copy(calls[1, 0][0].outcome[1]["side"])
-    table = next(s for s in changelog.unpack(hosts[1, 0].base())[1] if s[1] == "list")[2]
+    table = next(s for s in unpack(hosts[1, 0].base())[1] if s[1] == "list")[2]
     assert len(list(rows_of(table, Schema(table.schema).row))) > 0
     assert np.all(np.array([len(made) for made in calls.values()]) == 2)

@@ -2,7 +2,7 @@ import type { PageProps } from "../app";
 import { usePage } from "../live";
 import { Card, DataTable, Fact, Loading, Problem } from "../parts/basics";
 import { Bars, Legend } from "../parts/charts";
-import { count, percent, short } from "../text";
+import { count, duration, moment, percent, short } from "../text";
 import type { Late } from "../types";
 
 export function LatePage({ job }: PageProps) {
@@ -11,6 +11,7 @@ export function LatePage({ job }: PageProps) {
   const late = data.steps.reduce((sum, one) => sum + one.late, 0), dead = data.steps.reduce((sum, one) => sum + one.dead_letters, 0);
   const read = Math.max(...data.steps.map((one) => one.rows_in), 0);
   const concerned = data.steps.filter((one) => one.late || one.dead_letters || one.outputs.length || Object.keys(one.counters).length);
+  const dropped = data.steps.flatMap((one) => one.late_rows.map((row, place) => ({ ...row, step: one.step, id: `${one.step}/${place}` })));
   return (
     <>
       <Problem text={error} />
@@ -36,6 +37,18 @@ export function LatePage({ job }: PageProps) {
             { title: "dead letters", isNumber: true, cell: (one) => count(one.dead_letters) },
             { title: "side outputs", cell: (one) => one.outputs.map((output) => `${output.tag} ${short(output.rows)}${output.read_by.length ? ` to ${output.read_by.join(", ")}` : ", read by none"}`).join("; ") || "–" },
             { title: "counters", cell: (one) => Object.entries(one.counters).map(([name, value]) => `${name} ${short(value)}`).join(", ") || "–" },
+          ]} />
+        </Card>
+      )}
+      {dropped.length > 0 && (
+        <Card title="Newest late rows" side={<span class="hint">up to 20 of each step</span>}>
+          <DataTable label="Newest late rows that were dropped" rows={dropped} keyOf={(one) => one.id} columns={[
+            { title: "step", cell: (one) => <span class="strong">{one.step}</span> },
+            { title: "event time", cell: (one) => moment(one.timestamp_ms, true) },
+            { title: "late by", isNumber: true, cell: (one) => (one.late_by_ms === null ? "the input had ended" : duration(one.late_by_ms)) },
+            { title: "key", cell: (one) => <code>{one.key ?? "–"}</code> },
+            { title: "row", cell: (one) => (one.row === null ? `${count(one.rows)} rows, combined before they came here` : <code class="row-text">{one.row}</code>) },
+            { title: "epoch", isNumber: true, cell: (one) => count(one.epoch) },
           ]} />
         </Card>
       )}

@@ -16,11 +16,14 @@ from headwater.control import JobView
 from headwater.errors import JobError
 from headwater.job.growth.text import signed_text
 from headwater.job.layout import JobLayout
+from headwater.job.progress.durations_text import long_text
 from headwater.job.status import StepStatus
 from headwater.sizes import size_text
 
 JobDir = Annotated[Path, typer.Argument(help="the job folder")]
 _POLL_S = 1.0
+_LATE_ROWS = 3
+"""So many of the newest are shown of each step; --json has all that are kept."""
 _STATE_COLUMNS = ("bytes", "an hour", "in a day", "in a week", "expired")
 
 
@@ -29,6 +32,8 @@ def list_jobs(
     as_json: Json = False,
 ) -> None:
     """List the jobs whose folders are in a folder, or below it."""
+    if not folder.is_dir():
+        raise JobError.no_folder(str(folder))
     found = control.jobs(folder)
     if as_json:
         show_json([job_record(job) for job in found])
@@ -139,6 +144,23 @@ def _show(job: JobView, *, as_json: bool, one_of_many: bool) -> None:
                 for uid, s in job.steps.items()
             ],
             numbers=("rows in", "rows out", "late", *_STATE_COLUMNS),
+        )
+    if late := [(uid, row) for uid, step in job.steps.items() for row in step.late_rows[-_LATE_ROWS:][::-1]]:
+        show_text("")
+        show_table(
+            ("late at step", "epoch", "event time", "late by", "key", "row"),
+            [
+                (
+                    uid,
+                    row.epoch,
+                    mark_text(row.timestamp_ms),
+                    "the input had ended" if row.late_by_ms is None else long_text(row.late_by_ms),
+                    row.key,
+                    row.row or f"{row.rows:,} rows, combined before they came",
+                )
+                for uid, row in late
+            ],
+            numbers=("epoch",),
         )
     if job.splits:
         show_text("")

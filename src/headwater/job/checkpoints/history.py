@@ -125,6 +125,6 @@ def _line(offset: Offset, reports: Sequence[TaskReport], duration_ms: int) -> Ep
         duration_ms,
         offset,
         starts_of(reports),
-        {uid: replace(step, changelog_bytes=written.get(uid, {})) for uid, step in steps.items()},
+        {uid: replace(step, changelog_bytes=written.get(uid, {}), late_rows=()) for uid, step in steps.items()},
         sum(one.stored_bytes for one in reports),
     )

@@ -19,7 +19,7 @@ from headwater.operators.join.keys import JoinKeys, key_names, keyed_rows, keys_
 from headwater.operators.join.store import RowStore
 from headwater.operators.pairs import places_of_pairs
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.shelf import Shelf
 
 
@@ -87,7 +87,7 @@ class IntervalJoinOperator(KeepsRows):
             return batch
         late = np.flatnonzero(is_late)
         if side.late is None:
-            self._dropped += len(late)
+            self._dropped.add(batch, late, watermark_ms, side.key)
         else:
             gone = batch.take(late)
             emit(side.late.name, Batch(gone.table, gone.timestamps))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from headwater.late_rows import LateRow
 from headwater.operators.contract import StatefulOperator
+from headwater.operators.dropped import DroppedRows
 from headwater.operators.join.store import RowStore, merged_stores
 from headwater.state.table import StateTable
 
@@ -16,15 +18,20 @@ class KeepsRows(StatefulOperator):
     def __init__(self, stores: dict[str, RowStore], *, forgets: bool = False) -> None:
         """One that forgets counts what has expired."""
         self._stores, self._forgets = stores, forgets
-        self._dropped = self._expired = 0
+        self._dropped, self._expired = DroppedRows(), 0
 
     def tables(self) -> dict[str, StateTable]:
         return {**self._stores}
 
     def counters(self) -> dict[str, int]:
-        found = {"late_dropped": self._dropped, **({"state_expired": self._expired} if self._forgets else {})}
-        self._dropped = self._expired = 0
+        found = {"late_dropped": self._dropped.take_count()}
+        if self._forgets:
+            found["state_expired"] = self._expired
+        self._expired = 0
         return found
+
+    def late_rows(self) -> tuple[LateRow, ...]:
+        return self._dropped.take_newest()
 
     def _forget(self, store: RowStore, until_ms: int) -> None:
         """Let rows go that came at a time or before."""

@@ -22,7 +22,7 @@ from headwater.operators.join.net import Flags, Net, net_effect
 from headwater.operators.join.run import Places
 from headwater.operators.join.store import RowStore
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.shelf import Shelf
 
 _BEFORE, _PAIR, _AFTER, _ALONE = range(4)
@@ -129,7 +129,7 @@ class RegularJoinOperator(KeepsRows):
                 continue
             arrived = side.read(batch)
             net = net_effect(arrived.rows, adds(arrived.kinds), side.store)
-            self._dropped += net.missed
+            self._dropped.count(net.missed)
             side.store.remove(net.ids)
             has_met = self._meet(arrived, net, side, other, emit)
             side.keep(arrived, net.added, has_met, time.now_ms)

@@ -61,6 +61,8 @@ class Found:
 class RowStore:
     """The rows of one side on one subtask."""
 
+    cut_since = 2
+
     def __init__(self, schema: pa.Schema, key_names: list[str], shelf: Shelf = IN_MEMORY) -> None:
         self._schema, self._key_names, self._shelf = schema, key_names, shelf
         self._stored = pa.schema([*_HEADING, *schema])

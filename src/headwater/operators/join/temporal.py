@@ -17,7 +17,7 @@ from headwater.operators.join.keys import can_meet, key_names, keyed_rows, keys_
 from headwater.operators.join.last_used import LAST_USED, LastUsed
 from headwater.operators.join.store import RowStore
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 
 
@@ -57,11 +57,13 @@ class TemporalJoinOperator(KeepsRows):
         self._check_times(batch.timestamps)
         is_late = batch.timestamps <= watermark_ms
         if is_late.any():
-            late, batch = batch.take(np.flatnonzero(is_late)), batch.take(np.flatnonzero(~is_late))
+            places = np.flatnonzero(is_late)
             if self._node.late is None:
-                self._dropped += len(late)
+                self._dropped.add(batch, places, watermark_ms, self._node.key)
             else:
+                late = batch.take(places)
                 emit(self._node.late.name, Batch(late.table, late.timestamps))
+            batch = batch.take(np.flatnonzero(~is_late))
         rows = with_key_column(batch, self._node.key) if self._pads else keyed_rows(batch, self._node.key)
         self._waiting.add(rows.table, rows.timestamps, keys_in(rows.table, self._left_names))
         if self._last_used is not None:

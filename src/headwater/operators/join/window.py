@@ -19,6 +19,7 @@ import pyarrow as pa
 from headwater.data.batch import Batch
 from headwater.data.rows import Row
 from headwater.graph.nodes import WindowInput, WindowJoinNode
+from headwater.late_rows import LateRow, newest
 from headwater.operators.contract import Emit, StatefulOperator, StepTime, TwoInputs
 from headwater.operators.grouping import Codes, Columns, among, group, stacked
 from headwater.operators.join.columns import PairColumns, taken
@@ -29,7 +30,7 @@ from headwater.operators.window.late import LateRows
 from headwater.operators.window.schedule import SliceSchedule
 from headwater.operators.window.slices import SliceTable
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.shelf import Shelf
 from headwater.state.table import StateTable
 from headwater.windows.assigners import SlicedAssigner, Window
@@ -166,6 +167,9 @@ class WindowJoinOperator(StatefulOperator):
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._left.late.take_dropped() + self._right.late.take_dropped()}
+
+    def late_rows(self) -> tuple[LateRow, ...]:
+        return newest((), [self._left.late.take_newest(), self._right.late.take_newest()])
 
     def meta(self) -> dict[str, Any]:
         return {"watermark_ms": self._schedule.watermark_ms}

@@ -14,7 +14,9 @@ from headwater.errors import RowError
 from headwater.functions import EVENT
 from headwater.graph.nodes import OverAggregateNode
 from headwater.graph.nodes.over import RANGE, Lag, Numbering
+from headwater.late_rows import LateRow
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
+from headwater.operators.dropped import DroppedRows
 from headwater.operators.join.keys import keys_in
 from headwater.operators.join.last_used import LAST_USED, LastUsed
 from headwater.operators.join.store import RowStore, merged_stores
@@ -29,7 +31,7 @@ from headwater.operators.over.parts import (
     last_times,
 )
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 
 _AT = "@at"
@@ -66,7 +68,7 @@ class OverAggregateOperator(StatefulOperator):
         self._last_used = (
             LastUsed(node.key, step, node.ttl_ms, backend) if node.ttl_ms and node.endless_states else None
         )
-        self._dropped = self._expired = 0
+        self._dropped, self._expired = DroppedRows(), 0
 
     def _make_parts(self, step: str, backend: StateBackend) -> list[Part]:
         node, functions = self._node, self._node.functions
@@ -127,9 +129,10 @@ class OverAggregateOperator(StatefulOperator):
         if self._bounded is not None and is_late.any():
             late = batch.table.filter(pa.array(is_late))
             is_late[is_late] = times[is_late] <= last_times(self._bounded, keys_in(late, self._names))
-        timely = np.flatnonzero(~is_late)
-        self._dropped += len(batch) - len(timely)
-        return batch if len(timely) == len(batch) else batch.take(timely)
+        if not is_late.any():
+            return batch
+        self._dropped.add(batch, np.flatnonzero(is_late), watermark_ms, self._node.key)
+        return batch.take(np.flatnonzero(~is_late))
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:
         if self._is_event_time:
@@ -186,11 +189,14 @@ class OverAggregateOperator(StatefulOperator):
         return {**self._tables, **self._stores, **idle}
 
     def counters(self) -> dict[str, int]:
-        counted = {"late_dropped": self._dropped}
+        counted = {"late_dropped": self._dropped.take_count()}
         if self._last_used is not None:
             counted["state_expired"] = self._expired
-        self._dropped = self._expired = 0
+        self._expired = 0
         return counted
+
+    def late_rows(self) -> tuple[LateRow, ...]:
+        return self._dropped.take_newest()
 
     def meta(self) -> dict[str, Any]:
         return {name: store.meta() for name, store in self._stores.items()}

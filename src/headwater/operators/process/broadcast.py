@@ -20,7 +20,7 @@ from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
 from headwater.state.backend import StateBackend
 from headwater.state.handles.broadcast import BroadcastStates
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 
 class BroadcastProcessOperator(KeyedProcessOperator):

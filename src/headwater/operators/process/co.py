@@ -21,7 +21,7 @@ from headwater.operators.process.keyed_function import (
 from headwater.operators.timers import NoTimers
 from headwater.operators.user_code import user_code_failed
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 _Call = tuple[Any, Any, int | None, Any]
 """A function, the key, the timestamp and the row to call it with."""

@@ -16,7 +16,7 @@ from headwater.operators.process.keyed_function import (
 )
 from headwater.operators.user_code import user_code_failed
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 
 class KeyedProcessOperator(KeyedFunctionOperator):

@@ -22,7 +22,8 @@ from headwater.operators.user_code import open_function, own_copy, user_code_fai
 from headwater.state.backend import StateBackend
 from headwater.state.handles.expiring import Expiry
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.state.timers import TimerKey
 from headwater.words import TimeDomain
 
@@ -110,7 +111,7 @@ class KeyedFunctionOperator(KeepsTimers):
         emitted: list[Any] = []
         times: list[int | None] = []
         side = self._begin(time)
-        for timestamp, key in due:
+        for timestamp, key in self._fetched(due, self._entries, domain, time):
             if domain == EVENT:
                 expiry.at_event_time(timestamp)
             cursor.entry = self._entries.entry(key)

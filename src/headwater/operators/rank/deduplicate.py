@@ -17,7 +17,8 @@ from headwater.operators.timers import KeepsTimers, StepTimers
 from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
 from headwater.state.handles.values import ValueHandle
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.state.timers import TimerKey
 from headwater.words import TimeDomain
 
@@ -82,7 +83,7 @@ class DeduplicateOperator(KeepsTimers):
         return places
 
     def _on_timers(self, domain: TimeDomain, due: Iterable[TimerKey], time: StepTime, emit: Emit) -> None:
-        for timestamp, key in due:
+        for timestamp, key in self._fetched(due, self._entries, domain, time):
             self._cursor.entry = self._entries.entry(key)
             if self._known_until.get() == timestamp:  # and not made known anew since
                 self._known_until.clear()

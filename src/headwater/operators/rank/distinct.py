@@ -14,7 +14,7 @@ from headwater.operators.idle import ForgetsIdleKeys
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 
 _SEEN = pa.schema([pa.field("seen", pa.bool_())])

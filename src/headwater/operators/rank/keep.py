@@ -20,7 +20,7 @@ from headwater.operators.replaced import Replaced
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
 from headwater.state.idle import IdleAccumulators
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 
 _AT = "@at"
@@ -46,7 +46,9 @@ class KeepFirstOperator(KeepsRows):
         self._forget_given(time)
         _check_times(batch, self._step)
         timely = np.flatnonzero(batch.timestamps > time.watermark_ms)
-        self._dropped += len(batch) - len(timely)
+        if len(timely) < len(batch):
+            late = np.flatnonzero(batch.timestamps <= time.watermark_ms)
+            self._dropped.add(batch, late, time.watermark_ms, self._node.key)
         batch = batch.take(timely)
         first, _ = _ends(batch, group(key_arrays(batch, self._node.key), len(batch)))
         batch = batch.take(first)

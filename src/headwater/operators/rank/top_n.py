@@ -21,7 +21,7 @@ from headwater.operators.rank.ranking import Candidates, kept_of, ranked, ranks
 from headwater.operators.replaced import Replaced
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 
 class TopNOperator(KeepsRows):
@@ -45,7 +45,7 @@ class TopNOperator(KeepsRows):
         keys = keys_in(rows, self._names)
         before = kept_of(store, keys.take(groups.first))
         net = net_effect(rows, adds(inserts(len(batch)) if batch.kinds is None else batch.kinds), store)
-        self._dropped += net.missed
+        self._dropped.count(net.missed)
         ranked_before, _ = ranked(before, ranking)
         came = Candidates(rows.take(pa.array(net.added)), groups.codes[net.added], store.next_id + net.added)
         left = before.take(np.flatnonzero(~np.isin(before.ids, net.ids)))

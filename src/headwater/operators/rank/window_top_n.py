@@ -17,7 +17,7 @@ from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_arrays
 from headwater.operators.rank.ranking import Candidates, kept_of, ranked, ranks
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 
 class WindowTopNOperator(KeepsRows):
@@ -33,7 +33,9 @@ class WindowTopNOperator(KeepsRows):
     def process(self, batch: Batch, time: StepTime, emit: Emit) -> None:
         until = timestamps_of(batch.table, self._node.window_end, self._step) - 1
         timely = np.flatnonzero(until > time.watermark_ms)
-        self._dropped += len(batch) - len(timely)
+        if len(timely) < len(batch):
+            late = np.flatnonzero(until <= time.watermark_ms)
+            self._dropped.add(Batch(batch.table, until, batch.key), late, time.watermark_ms, self._node.key)
         batch, until = batch.take(timely), until[timely]
         store, rows = self._store, batch.table
         groups = group(key_arrays(batch, self._node.key), len(batch))

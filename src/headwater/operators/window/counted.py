@@ -16,6 +16,7 @@ from headwater.data.batch import MAX_TIMESTAMP, Batch
 from headwater.data.rows import Row
 from headwater.descriptors import ListState, ValueState, state_of_type
 from headwater.graph.nodes import WindowNode
+from headwater.late_rows import LateRow
 from headwater.operators.aggregation import Aggregation
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import Codes, group
@@ -27,7 +28,8 @@ from headwater.operators.window.pieces import Cut, Kept, Pieces, Runs
 from headwater.operators.window.scope import Scope, scope_of, scope_spread, scope_type
 from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 from headwater.windows.assigners import GLOBAL, CountWindows
 
@@ -142,3 +144,6 @@ class CountWindowOperator(StatefulOperator):
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._late.take_dropped()}
+
+    def late_rows(self) -> tuple[LateRow, ...]:
+        return self._late.take_newest()

@@ -14,7 +14,10 @@ from headwater.data.batch import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Timestamps
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.functions import OutputTag
+from headwater.graph.edges import Key
 from headwater.graph.nodes import WindowNode
+from headwater.late_rows import LateRow, newest
+from headwater.operators.dropped import DroppedRows
 from headwater.operators.window.panes import moments
 from headwater.operators.window.schedule import slice_starts
 from headwater.windows.assigners import SlicedAssigner, Window
@@ -38,6 +41,9 @@ class WindowedInput(Protocol):
     def input_schema(self) -> Schema: ...
 
     @property
+    def key(self) -> Key: ...
+
+    @property
     def lateness_ms(self) -> int: ...
 
     @property
@@ -49,13 +55,14 @@ class LateRows:
 
     def __init__(self, rows: WindowedInput, step: str) -> None:
         self._tag, self._step, self._schema = rows.late, step, rows.input_schema.arrow
+        self._key = rows.key
         self._lateness_ms = rows.lateness_ms
         self._rows: list[tuple[Any, int, Window | None]] = []
         self._watermark_ms = MIN_TIMESTAMP
         self._batches: list[Batch] = []
-        self._dropped = 0
+        self.dropped = DroppedRows()
 
-    def add(self, row: Any, timestamp: int, window: Window | None, watermark_ms: int) -> None:
+    def add(self, key: Any, row: Any, timestamp: int, window: Window | None, watermark_ms: int) -> None:
         """A row that is in no window. It is late if it is behind the watermark, and lateness does not help.
 
         `window` is the last of those that are gone; between windows there is none, and a row that is not late is just that.
@@ -63,7 +70,7 @@ class LateRows:
         if not self.is_late(timestamp, watermark_ms):
             return
         if self._tag is None:
-            self.count_dropped(1)
+            self.dropped.add_row(key, row, timestamp, watermark_ms)
             return
         self._rows.append((tuple(row), timestamp, window))
         self._watermark_ms = watermark_ms
@@ -77,10 +84,11 @@ class LateRows:
         if not len(batch):
             return
         is_late = (batch.timestamps <= watermark_ms - self._lateness_ms) & (batch.timestamps > MIN_TIMESTAMP)
-        if self._tag is None:
-            self.count_dropped(int(np.count_nonzero(is_late)))
-            return
         late = np.flatnonzero(is_late)
+        if self._tag is None:
+            if len(late):
+                self.dropped.add(batch, late, watermark_ms, self._key)
+            return
         batch, none = batch.take(late), pa.array(~missed.exist[late])
         columns = dict(zip(batch.table.column_names, batch.table.columns, strict=True))
         columns[WINDOW_START] = moments(missed.starts[late], none)
@@ -102,10 +110,6 @@ class LateRows:
         exist = np.array([bool(last) for last in lasts])[at]
         self.add_batch(gone, MissedWindows(edges[:, 0], edges[:, 1], exist), watermark_ms)
 
-    def count_dropped(self, rows: int) -> None:
-        """Count late rows that go nowhere."""
-        self._dropped += rows
-
     def take(self) -> Iterator[tuple[str, Batch]]:
         """The rows for the side output since the last call, if any."""
         if self._tag is None or not (self._rows or self._batches):
@@ -122,8 +126,11 @@ class LateRows:
 
     def take_dropped(self) -> int:
         """How many rows were dropped since the last call."""
-        dropped, self._dropped = self._dropped, 0
-        return dropped
+        return self.dropped.take_count()
+
+    def take_newest(self) -> tuple[LateRow, ...]:
+        """The newest of those that were dropped since the last call."""
+        return self.dropped.take_newest()
 
 
 class LateSides:
@@ -132,12 +139,12 @@ class LateSides:
     def __init__(self, left: LateRows, right: LateRows) -> None:
         self._left, self._right = left, right
 
-    def add(self, row: Any, timestamp: int, window: Window | None, watermark_ms: int) -> None:
+    def add(self, key: Any, row: Any, timestamp: int, window: Window | None, watermark_ms: int) -> None:
         """As `LateRows.add`, for the side that the row is of."""
         if row.left is not None:
-            self._left.add(row.left, timestamp, window, watermark_ms)
+            self._left.add(key, row.left, timestamp, window, watermark_ms)
         else:
-            self._right.add(row.right, timestamp, window, watermark_ms)
+            self._right.add(key, row.right, timestamp, window, watermark_ms)
 
     def take(self) -> Iterator[tuple[str, Batch]]:
         """The rows for the side outputs since the last call."""
@@ -147,6 +154,10 @@ class LateSides:
     def take_dropped(self) -> int:
         """How many rows were dropped since the last call."""
         return self._left.take_dropped() + self._right.take_dropped()
+
+    def take_newest(self) -> tuple[LateRow, ...]:
+        """The newest of those that were dropped since the last call."""
+        return newest((), [self._left.take_newest(), self._right.take_newest()])
 
 
 def late_rows(node: WindowNode, step: str) -> LateRows | LateSides:

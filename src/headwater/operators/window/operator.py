@@ -14,6 +14,7 @@ from headwater.errors import HeadwaterError, RowError
 from headwater.functions import EVENT, Pane, ProcessWindowFunction, WindowContext
 from headwater.graph.nodes import WindowNode
 from headwater.graph.nodes.windows import BY_BURSTS, BY_ELEMENT, BY_RUNS
+from headwater.late_rows import LateRow
 from headwater.measures import Measured, Metrics
 from headwater.operators.contract import Emit, StepTime
 from headwater.operators.keys import key_spread, keys_of
@@ -32,7 +33,8 @@ from headwater.operators.window.sessions import Sessions, sessions_declaration
 from headwater.operators.window.triggering import TriggerHost
 from headwater.state.backend import StateBackend
 from headwater.state.handles.opening import open_states
-from headwater.state.memory import MEMORY, Cursor
+from headwater.state.memory import Cursor
+from headwater.state.memory_backend import MEMORY
 from headwater.state.timers import TimerKey
 from headwater.windows.assigners import Window
 from headwater.windows.triggers import Firings, TriggerResult
@@ -204,7 +206,7 @@ class WindowOperator(KeepsTimers):
             gone = self._into(key, assigned, add, row)
             missed, is_in = gone or missed, is_in or gone is None
         if not is_in and timestamp is not None and self._is_event_time:
-            self._late.add(row, timestamp, missed, context.watermark)
+            self._late.add(key, row, timestamp, missed, context.watermark)
 
     def _into(
         self, key: Any, assigned: Window, add: Callable[[], None], row: Any = None, *, burst: Burst | None = None
@@ -400,6 +402,9 @@ class WindowOperator(KeepsTimers):
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._late.take_dropped()}
+
+    def late_rows(self) -> tuple[LateRow, ...]:
+        return self._late.take_newest()
 
     def measured(self) -> dict[str, Measured]:
         return self._metrics.take()

@@ -22,7 +22,7 @@ from headwater.operators.window.reach import check_reach
 from headwater.operators.window.stretches import Stretches, put_together
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 
 _START = "@start"
 """The column in which a session that is kept has its start; its time is its last moment."""
@@ -67,8 +67,10 @@ class SessionOperator(KeepsRows):
         gone = (starts + self._node.gap_ms - 1 <= time.watermark_ms) & self._is_event_time
         if gone.any():
             opened = Stretches(np.arange(len(kept.ids)), kept.probes, _starts_of(kept.rows), kept.times + 1)
-            timely = np.flatnonzero(in_time(starts, self._node.gap_ms, groups.codes, gone, opened))
-            self._dropped += len(batch) - len(timely)
+            is_timely = in_time(starts, self._node.gap_ms, groups.codes, gone, opened)
+            timely = np.flatnonzero(is_timely)
+            if len(timely) < len(batch):
+                self._dropped.add(batch, np.flatnonzero(~is_timely), time.watermark_ms, self._node.key)
             if not len(timely):
                 return
             batch, starts, of_rows = batch.take(timely), starts[timely], of_rows.take(timely)

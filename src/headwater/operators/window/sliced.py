@@ -18,6 +18,7 @@ import pyarrow as pa
 from headwater.data.batch import MIN_TIMESTAMP, Batch, flat
 from headwater.data.rows import Row
 from headwater.graph.nodes import WindowNode
+from headwater.late_rows import LateRow
 from headwater.operators.contract import Emit, StatefulOperator, StepTime
 from headwater.operators.grouping import among, group
 from headwater.operators.window.hierarchy import Hierarchy
@@ -29,7 +30,7 @@ from headwater.operators.window.slicing import Sliced, Slicer
 from headwater.operators.window.updates import AT_ONCE, Came, Updates
 from headwater.operators.window.whole import WholeWindows
 from headwater.state.backend import StateBackend
-from headwater.state.memory import MEMORY
+from headwater.state.memory_backend import MEMORY
 from headwater.state.table import StateTable
 from headwater.windows.assigners import SlicedAssigner, Window
 
@@ -81,9 +82,10 @@ class SlicedWindowOperator(StatefulOperator):
         rows = int(sliced.rows.sum())
         is_open = self._schedule.are_open(sliced.starts, time.watermark_ms)
         if not is_open.all():
-            self._late.count_dropped(int(sliced.rows[~is_open].sum()))
-            kept = np.flatnonzero(is_open)
-            sliced = Sliced(sliced.table.take(pa.array(kept)), sliced.starts[kept], sliced.rows[kept])
+            gone = sliced.take(np.flatnonzero(~is_open))
+            keys = gone.table.select(range(len(self._keys)))
+            self._late.dropped.add_combined(keys, gone.starts, gone.rows, time.watermark_ms)
+            sliced = sliced.take(np.flatnonzero(is_open))
         if len(sliced.starts):
             self._add(sliced, time.watermark_ms, emit)
         return rows
@@ -183,6 +185,9 @@ class SlicedWindowOperator(StatefulOperator):
 
     def counters(self) -> dict[str, int]:
         return {"late_dropped": self._late.take_dropped()}
+
+    def late_rows(self) -> tuple[LateRow, ...]:
+        return self._late.take_newest()
 
     def meta(self) -> dict[str, Any]:
         return {"watermark_ms": self._schedule.watermark_ms}

@@ -30,6 +30,8 @@ Merge = Callable[[list[pa.Table]], pa.Table]
 class SliceTable:
     """Tables by the start of their slice."""
 
+    cut_since = 2
+
     def __init__(
         self,
         schema: pa.Schema,

@@ -12,7 +12,7 @@ from headwater.data.batch import Batch, Timestamps, flat
 from headwater.data.row_kinds import adds
 from headwater.graph.nodes import WindowNode
 from headwater.operators.aggregation import Aggregation
-from headwater.operators.grouping import Grouped, group
+from headwater.operators.grouping import Codes, Grouped, group
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.panes import key_columns
 from headwater.operators.window.schedule import slice_starts
@@ -32,6 +32,10 @@ class Sliced:
     starts: Timestamps
     rows: Timestamps
     """How many rows went into each."""
+
+    def take(self, places: Codes) -> Sliced:
+        """Some of them."""
+        return Sliced(self.table.take(pa.array(places)), self.starts[places], self.rows[places])
 
 
 class Slicer:

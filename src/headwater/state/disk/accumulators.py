@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.data.rows import decode
+from headwater.errors import StateError
 from headwater.state.columns import Places
 from headwater.state.disk.bound import Bound
 from headwater.state.disk.cold import ColdRows
@@ -61,7 +62,12 @@ class DiskAccumulators(KeptByColumns):
             return 0
         rows = self._rows(np.fromiter(self._places.values(), np.int64, len(self._places)))
         self._clear_memory()
-        self._cold.put(rows)
+        try:
+            self._cold.put(rows)
+        except StateError:  # the disk is full, say; whoever needs room fails, and this is as it was
+            super().apply(rows)
+            raise
+        self._cold.merge()
         return before
 
     def _fetch(self, keys: Sequence[Any]) -> None:

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headwater.data.rows import encode
 from headwater.descriptors import MapState, StateDeclaration
 from headwater.errors import RowError
-from headwater.state.codec import key_codec, value_codec
+from headwater.state.codec import value_codec
 from headwater.state.disk.accumulators import DiskAccumulators
 from headwater.state.disk.bound import Bound, Holds
 from headwater.state.disk.files import ArrowFiles
+from headwater.state.disk.numbers import DiskNumbers
 from headwater.state.disk.parts import DiskList, DiskMap, Home
+from headwater.state.disk.places import KeyPlaces
 from headwater.state.disk.rocks import RocksStore
 from headwater.state.disk.shelf import DiskShelf
 from headwater.state.disk.timers import DiskTimers
 from headwater.state.disk.times import DiskTimes
-from headwater.state.keys import hash_of_one
 from headwater.state.memory import STORED, WRITTEN, Entry, KeyTable
-from headwater.state.slices import MAX_PARTS, Slice, first_byte, first_bytes
+from headwater.state.slices import MAX_PARTS, Slice
 from headwater.state.table import KeyedLayout
 
 if TYPE_CHECKING:
@@ -62,13 +62,18 @@ class DiskBackend:
         self._join(table)
         return table
 
+    def numbers(self, declarations: Sequence[StateDeclaration], key: pa.DataType) -> DiskNumbers:
+        numbers = DiskNumbers(declarations, key, self._step, self.shelf, self._bound)
+        self._join(numbers)
+        return numbers
+
     def accumulators(self, layout: KeyedLayout, schema: pa.Schema) -> DiskAccumulators:
         kept = DiskAccumulators(layout, schema, self.shelf, self._bound)
         self._join(kept)
         return kept
 
     def timers(self, key: pa.DataType) -> DiskTimers:
-        return DiskTimers(self._store, next(self._prefixes), key, self._bound)
+        return DiskTimers(self._store, next(self._prefixes), KeyPlaces(key, self._step), self._bound)
 
     def times(self, declaration: StateDeclaration, key: pa.DataType) -> DiskTimes:
         entry = declaration.key_type if isinstance(declaration, MapState) else None
@@ -81,10 +86,9 @@ class DiskBackend:
 
 
 class DiskTable(KeyTable):
-    """The entries of a step, of which `entries` has those that are in memory.
+    """The entries of a step, of which `entries` has those that are in memory. Each ends with its place on disk."""
 
-    Each ends with its place on disk: the first byte of the hash of its key, so that a slice is a range, and the key as bytes.
-    """
+    HOLDS_ALL = False
 
     def __init__(
         self,
@@ -97,8 +101,8 @@ class DiskTable(KeyTable):
         bound: Bound,
     ) -> None:
         super().__init__(len(declarations))
-        self.store, self.prefix, self._codec, self._bound = store, prefix, key_codec(key), bound
-        self._key, self._step, self._hash = pa.field("key", key), step, hash_of_one(key)
+        self.store, self.prefix, self._bound = store, prefix, bound
+        self._places = KeyPlaces(key, step)
         self._columns = [_column(self, index, declaration, step) for index, declaration in enumerate(declarations)]
         self._unsaved: list[dict[Any, Entry]] = [{} for _ in declarations]
         """For each state, the entries whose value is not on disk as it was at the last delta."""
@@ -110,7 +114,7 @@ class DiskTable(KeyTable):
         return self._load(key) if found is None else found
 
     def _load(self, key: Any) -> Entry:
-        data = self._place(key)
+        data = self._places.of(key)
         entry = self.entries[key] = [key, *self._blank, data]
         size = self._entry_bytes
         columns = [column for column in self._columns if column.is_on_disk]
@@ -120,24 +124,13 @@ class DiskTable(KeyTable):
         self.charge(size)
         return entry
 
-    def _place(self, key: Any) -> bytes:
-        """Where a key is on disk."""
-        if self._hash is None:
-            return next(self._places([key]))
-        return bytes([first_byte(self._hash(key))]) + self._codec.encode(key)
-
-    def _places(self, keys: Sequence[Any]) -> Iterator[bytes]:
-        """Where keys are on disk."""
-        first = first_bytes(encode(keys, self._key, self._step)).tobytes()
-        return (first[at : at + 1] + data for at, data in enumerate(map(self._codec.encode, keys)))
-
     def fetch(self, keys: Iterable[Any]) -> Sequence[Any]:
         """All at once and in the order in which they are on disk, which costs a fraction of one by one."""
         keys = keys if isinstance(keys, list) else list(keys)
         held = self.entries
         missing = [key for key in keys if key not in held]
         if missing:
-            absent = dict(zip(self._places(missing), missing, strict=True))
+            absent = dict(zip(self._places.of_all(missing), missing, strict=True))
             size = self._entry_bytes * len(absent)
             self._bound.make_room(size)
             rows = sorted(absent)
@@ -155,7 +148,7 @@ class DiskTable(KeyTable):
         column, unsaved = self._columns[state], self._unsaved[state]
         is_direct = any(one.is_on_disk for one in self._columns)
         batch = self.store.batch() if is_direct else None
-        for key, data, value in zip(keys, self._places(keys), values, strict=True):
+        for key, data, value in zip(keys, self._places.of_all(keys), values, strict=True):
             entry = self.entries.get(key)
             if entry is None:
                 entry = [key, *self._blank, data]
@@ -235,7 +228,7 @@ class DiskTable(KeyTable):
         for data, raw in self.store.scan(column.prefix, bytes(firsts[:1])):
             if data[0] not in firsts:
                 return
-            yield self._codec.decode(data[1:]), column.read(data, raw, is_passing=True)
+            yield self._places.key_at(data), column.read(data, raw, is_passing=True)
 
     def clear(self, state: int) -> None:
         column = self._columns[state]

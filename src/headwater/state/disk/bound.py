@@ -34,6 +34,8 @@ class Bound:
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         self._holders: list[Holds] = []
+        self._letting_go: list[Holds] = []
+        """Those that let go just now: what they put elsewhere may need room, which is not made by them."""
         self._due_bytes = 0.0
         """Above this something must go."""
 
@@ -58,7 +60,13 @@ class Bound:
         for holder in sorted(self._holders, key=lambda one: one.held_bytes, reverse=True):
             if held <= allowed or not holder.held_bytes:
                 break
-            held -= holder.let_go(int(held - allowed + allowed / _LET_GO))
+            if any(one is holder for one in self._letting_go):
+                continue
+            self._letting_go.append(holder)
+            try:
+                held -= holder.let_go(int(held - allowed + allowed / _LET_GO))
+            finally:
+                self._letting_go.pop()
         self._due_bytes = held + allowed / _LET_GO if held > allowed else 0.0
 
     def told(self) -> None:

@@ -85,6 +85,9 @@ class ColdRows:
         if not len(rows):
             return
         self._runs.append(_Run(rows, hash_keys(rows["key"]), self._shelf))
+
+    def merge(self) -> None:
+        """Have few runs. Whoever has put rows forgets them before: a disk that is full leaves all of them here."""
         while is_merge_due(self._runs, self._shelf):
             self._runs[-2:] = [self._rewritten(self._runs[-2:])]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
-import pyarrow as pa
-
-from headwater.state.codec import key_codec
 from headwater.state.disk.bound import Bound
+from headwater.state.disk.places import KeyPlaces
 from headwater.state.disk.rocks import RocksStore
+from headwater.state.slices import Slice
+from headwater.state.table import KeyedLayout
 from headwater.state.timers import HeapTimers, TimerKey
 
 _TIMER_BYTES = 300
@@ -19,7 +19,7 @@ _TIMER_BYTES = 300
 _PAGE = 4096
 """How many are fetched from disk at a time."""
 _BIAS = 1 << 63
-_PLACE = struct.Struct(">QQ")
+_WHEN = struct.Struct(">QQ")
 _TIME = struct.Struct(">Q")
 _NUMBER = struct.Struct("<Q")
 _NOWHERE = (1 << 64, 0)
@@ -31,8 +31,8 @@ class DiskTimers:
     SHARE: ClassVar[float] = 0.05
     """The part of a worker's bound that timers of one kind may take."""
 
-    def __init__(self, store: RocksStore, prefix: bytes, key: pa.DataType, bound: Bound) -> None:
-        self._store, self._codec, self._bound = store, key_codec(key), bound
+    def __init__(self, store: RocksStore, prefix: bytes, places: KeyPlaces, bound: Bound) -> None:
+        self._store, self._places, self._bound = store, places, bound
         self._by_time, self._by_key = prefix + b"t", prefix + b"k"
         self._near = HeapTimers()
         self._far = 0
@@ -61,6 +61,22 @@ class DiskTimers:
         if self._far:
             yield from self._scan()
 
+    def keys_due(self, until: int, count: int) -> list[Any]:
+        return self._near.keys_due(until, count)
+
+    def items_in(self, part: Slice, layout: KeyedLayout) -> Iterator[tuple[TimerKey, int]]:
+        yield from self._near.items_in(part, layout)
+        firsts = part.bytes()
+        if self._far:
+            for row, number in self._store.scan(self._by_key, bytes(firsts[:1])):
+                if row[0] not in firsts:
+                    return
+                place, (timestamp,) = row[: -_TIME.size], _TIME.unpack(row[-_TIME.size :])
+                yield (timestamp - _BIAS, self._places.key_at(place)), _NUMBER.unpack(number)[0]
+
+    def expect_slices(self, layout: KeyedLayout) -> None:
+        """On disk timers are in the order of hashes anyway."""
+
     def due(self, until: int) -> Iterator[TimerKey]:
         end: tuple[int, ...] = (until + 1,)
         while True:
@@ -80,23 +96,27 @@ class DiskTimers:
         self._far, self._far_from = 0, _NOWHERE
 
     def _far_number(self, timer: Any) -> int | None:
-        raw = self._store.get(self._by_key + self._key_row(timer)) if self._far else None
+        raw = self._store.get(self._key_row(self._places.of(timer[1]), timer)) if self._far else None
         return None if raw is None else int(_NUMBER.unpack(raw)[0])
 
-    def _key_row(self, timer: TimerKey) -> bytes:
-        return self._codec.encode(timer[1]) + _TIME.pack(timer[0] + _BIAS)
+    def _key_row(self, place: bytes, timer: TimerKey) -> bytes:
+        return self._by_key + place + _TIME.pack(timer[0] + _BIAS)
 
-    def _time_row(self, timer: TimerKey, number: int) -> bytes:
-        return _PLACE.pack(timer[0] + _BIAS, number)
+    def _rows(self, timers: list[tuple[TimerKey, int]]) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """Of each timer the place of its key, and the keys of its two rows: by time and by place."""
+        places = self._places.of_all([key for (_, key), _ in timers])
+        for (timer, number), place in zip(timers, places, strict=True):
+            yield place, self._by_time + _WHEN.pack(timer[0] + _BIAS, number), self._key_row(place, timer)
 
     def _move_far(self) -> None:
         """Let the later half go to disk."""
         timers = sorted(self._near.items(), key=lambda item: (item[0][0], item[1]))
         cut = len(timers) // 2
         batch = self._store.batch()
-        for timer, number in timers[cut:]:
-            batch.put(self._by_time + self._time_row(timer, number), self._codec.encode(timer[1]))
-            batch.put(self._by_key + self._key_row(timer), _NUMBER.pack(number))
+        moved = timers[cut:]
+        for (_, number), (place, by_time, by_key) in zip(moved, self._rows(moved), strict=True):
+            batch.put(by_time, place)
+            batch.put(by_key, _NUMBER.pack(number))
         self._store.write(batch)
         self._near = HeapTimers()
         for timer, number in timers[:cut]:
@@ -116,15 +136,15 @@ class DiskTimers:
 
     def _scan(self) -> Iterator[tuple[TimerKey, int]]:
         """The timers on disk in the order of firing."""
-        start = _PLACE.pack(self._far_from[0] + _BIAS, self._far_from[1])
-        for place, key in self._store.scan(self._by_time, start):
-            timestamp, number = _PLACE.unpack(place)
-            yield (timestamp - _BIAS, self._codec.decode(key)), number
+        start = _WHEN.pack(self._far_from[0] + _BIAS, self._far_from[1])
+        for when, place in self._store.scan(self._by_time, start):
+            timestamp, number = _WHEN.unpack(when)
+            yield (timestamp - _BIAS, self._places.key_at(place)), number
 
     def _remove_far(self, timers: list[tuple[TimerKey, int]]) -> None:
         batch = self._store.batch()
-        for timer, number in timers:
-            batch.delete(self._by_time + self._time_row(timer, number))
-            batch.delete(self._by_key + self._key_row(timer))
+        for _, by_time, by_key in self._rows(timers):
+            batch.delete(by_time)
+            batch.delete(by_key)
         self._store.write(batch)
         self._far -= len(timers)

@@ -76,10 +76,18 @@ class NumberHandle(ValueHandle):
         return self._rows_of(places, gone)
 
     def dump(self) -> pa.Table:
-        return sorted_by_key(self._rows_of(self._table.places(self._index)))
+        return self._with_rest(self._rows_of(self._table.places(self._index)))
 
     def dump_slice(self, part: Slice) -> pa.Table:
-        return sorted_by_key(self._rows_of(self._table.places_in(self._index, part, self._layout)))
+        return self._with_rest(self._rows_of(self._table.places_in(self._index, part, self._layout)), part)
+
+    def _with_rest(self, rows: pa.Table, part: Slice | None = None) -> pa.Table:
+        """Rows of places, and those of what is not at places, by key."""
+        rest = [
+            self._layout.of_column(pa.array(np.full(len(keys), PUT, np.int8)), keys, values)
+            for keys, values in self._table.rest(self._index, part)
+        ]
+        return sorted_by_key(pa.concat_tables([rows, *rest]))
 
     def _rows_of(self, places: Places, gone: Any = None) -> pa.Table:
         """Places as rows of a change table: puts, and removals of those that are gone."""
@@ -93,12 +101,15 @@ class NumberHandle(ValueHandle):
 
     def apply(self, changes: pa.Table) -> None:
         for chunk in chunks_of(changes):
+            keys = decode(chunk["key"])
+            self._table.fetch(keys)
             puts = chunk.filter(chunk["value"].is_valid()) if chunk["value"].null_count else chunk
             if len(puts):
-                places = self._table.places_of(decode(puts["key"]))
+                places = self._table.places_of(keys if len(puts) == len(chunk) else decode(puts["key"]))
                 self._keys += self._table.put(self._index, places, puts["value"].to_numpy())
             if len(puts) < len(chunk):
                 self._remove(decode(chunk.filter(chunk["value"].is_null())["key"]))
+            self._settle([], chunk.nbytes)
 
     def _remove(self, keys: list[Any]) -> None:
         for key in keys:

@@ -23,7 +23,8 @@ from headwater.state.handles.lists import ListHandle
 from headwater.state.handles.maps import MapHandle
 from headwater.state.handles.numbers import NumberHandle
 from headwater.state.handles.values import AggregatingHandle, CopiedValueHandle, ReducingHandle, ValueHandle
-from headwater.state.memory import MEMORY, Cursor, KeyTable
+from headwater.state.memory import Cursor, KeyTable
+from headwater.state.memory_backend import MEMORY
 from headwater.state.packed import PackedTable, are_packed
 from headwater.state.spread import BY_KEY, Spread
 from headwater.state.table import KeyedLayout, StateTable
@@ -80,6 +81,6 @@ def _table(declarations: list[StateDeclaration], key: pa.DataType, backend: Stat
     """Where the entries are; of a step without states nowhere but here."""
     if not declarations:
         return KeyTable(0)
-    if backend is MEMORY and are_packed(declarations):
-        return PackedTable(declarations)
+    if are_packed(declarations):
+        return backend.numbers(declarations, key)
     return backend.table([as_kept(declaration) for declaration in declarations], key)

@@ -18,6 +18,8 @@ from headwater.state.table import KeyedLayout, chunks_of, sorted_by_key
 class Slot:
     """The table behind a state. Those that extend it say what its rows are and what functions can do with it."""
 
+    cut_since = 1
+
     def __init__(self, table: KeyTable, index: int, cursor: Cursor, layout: KeyedLayout) -> None:
         self._table, self._cursor, self._layout = table, cursor, layout
         self._index, self._value, self._mark = index, 1 + 2 * index, 2 + 2 * index

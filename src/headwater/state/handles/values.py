@@ -6,12 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.data.rows import converter, decode, exact_type
 from headwater.descriptors import AggregatingState, ReducingState, ValueState
 from headwater.state.handles.slot import Slot
 from headwater.state.memory import WRITTEN, Cursor, Entry, KeyTable
 from headwater.state.table import PUT, REMOVE, KeyedLayout, chunks_of
+
+_PLAIN = ["op", "key", "value"]
+"""The columns of changes of values that are kept as they are."""
 
 
 class ValueHandle(Slot):
@@ -51,10 +55,14 @@ class ValueHandle(Slot):
         return self._layout.table([REMOVE if v is None else PUT for v in values], [e[0] for e in written], values)
 
     def apply(self, changes: pa.Table) -> None:
-        if self._keys:
-            super().apply(changes)
-        else:
+        if not self._keys:
             self.load(changes)  # the first values: each is put once
+        elif self._table.HOLDS_ALL and changes.column_names == _PLAIN and not pc.max(changes["op"]).as_py():
+            for chunk in chunks_of(changes):
+                _, keys, values = map(decode, chunk.columns)
+                self._keys += self._table.overwrite(self._index, keys, values)
+        else:
+            super().apply(changes)
 
     def load(self, dumped: pa.Table) -> None:
         for chunk in chunks_of(dumped):

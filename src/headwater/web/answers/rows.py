@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from headwater.epoch.protocol import MAX_UNPUBLISHED
+from headwater.late_rows import LateRow
 from headwater.web.answers.summary import recent
+from headwater.web.plain import EXACT
 from headwater.web.watched import WatchedJob
 
 _TOLD_EPOCHS = 100
@@ -28,6 +31,7 @@ def late(job: WatchedJob) -> dict[str, Any]:
             "dead_letters": step.counters.get(_DEAD, 0),
             "rows_in": step.rows_in,
             "late_to": tags.get(uid),
+            "late_rows": [_late_row(row) for row in reversed(step.late_rows)],
             "counters": {name: count for name, count in step.counters.items() if name not in (_LATE, _DEAD)},
             "outputs": [
                 {"tag": tag, "rows": count, "read_by": readers.get((uid, tag), [])}
@@ -45,6 +49,15 @@ def late(job: WatchedJob) -> dict[str, Any]:
         for line in reversed(recent(job, _TOLD_EPOCHS))
     ]
     return {"steps": steps, "history": history}
+
+
+def _late_row(row: LateRow) -> dict[str, Any]:
+    """A row that was dropped; times that a browser's numbers do not hold are left out."""
+    told = asdict(row)
+    for name in ("timestamp_ms", "late_by_ms"):
+        if told[name] is not None and abs(told[name]) > EXACT:
+            told[name] = None
+    return told
 
 
 def sinks(job: WatchedJob) -> dict[str, Any]:
