@@ -5,9 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -81,11 +81,7 @@ def test_it_ends_with_who_started_it_and_tells_on_stderr_whom_it_refused(tmp_pat
 def test_beside_a_job_it_prints_its_address_and_ends_with_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     make_job_folder(tmp_path / "orders")
     with beside(tmp_path / "orders", port=0):
-        deadline = time.monotonic() + 60
-        while not (printed := capfd.readouterr().out):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        link = urlsplit(printed.strip())
+        link = urlsplit(capfd.readouterr().out.strip())
         headers = {"Authorization": f"Bearer {parse_qs(link.query)['token'][0]}"}
         with closing(http.client.HTTPConnection(link.netloc, timeout=60)) as connection:
             assert listed(connection, headers) == ["orders"]
@@ -109,6 +105,23 @@ def test_beside_a_job_that_prints_json_it_tells_its_address_elsewhere(
     assert ended.value.code == 0
     assert json.loads(said.out)["state"] == "finished"
     assert "http://127.0.0.1:" in said.err
+
+
+def test_a_job_whose_dashboard_has_no_port_is_not_started(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(COUNTS)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        monkeypatch.setattr("sys.argv", ["headwater", "run", str(program), "--job-dir", str(tmp_path / "job")])
+        sys.argv += ["--engine", "local", "--ui", "--ui-port", port]
+        with pytest.raises(SystemExit) as ended:
+            main()
+    said = capfd.readouterr()
+    assert (ended.value.code, said.out) == (1, "")
+    assert f"cannot listen on 127.0.0.1:{port}" in said.err
+    assert "the job was not started" in said.err
 
 
 def test_it_tells_its_address_as_json(tmp_path: Path) -> None:

@@ -37,6 +37,13 @@ class JobError(HeadwaterError):
         return cls(f"a job is a Python file; there is no file {file}; name one, or make one with  headwater new FOLDER")
 
     @classmethod
+    def no_dashboard(cls) -> JobError:
+        return cls(
+            "--ui shows the job in a browser; its dashboard could not start, so the job was not started; mend what was "
+            "said above, or leave --ui out"
+        )
+
+    @classmethod
     def no_program(cls, file: str, fact: str) -> JobError:
         return cls(
             f"{file} must have a function build(env), or make one hw.Environment, at its top level; {fact}; "

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from headwater.errors import JobError
 from headwater.web.server import serve
 
 _NICE = 10
@@ -42,12 +43,19 @@ def serve_in_foreground(
 def beside(job_dir: Path, *, port: int, says: TextIO | None = None) -> Iterator[None]:
     """Serve the dashboard of a job in a process of its own, which takes nothing from the job's, and ends with it.
 
-    The address goes to `says`, or to standard output.
+    The address goes to `says`, or to standard output. A dashboard that cannot be served says why itself.
     """
     command = [sys.executable, "-m", "headwater.cli", "ui", "--until-eof", "--port", str(port), str(job_dir)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=says, start_new_session=True) as server:  # noqa: S603  ourselves
+    with subprocess.Popen(  # noqa: S603  ourselves
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
         try:
+            link = server.stdout.readline()
+            if not link:
+                raise JobError.no_dashboard()
+            print(link, end="", file=says, flush=True)
             yield
         finally:
-            assert server.stdin is not None
             server.stdin.close()
