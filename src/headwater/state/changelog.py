@@ -14,7 +14,7 @@ from functools import partial
 from typing import ClassVar, Protocol
 
 from headwater.errors import ChangelogError
-from headwater.state.records import dumped_bytes, sizes
+from headwater.state.records import changed_bytes, dumped_bytes, sizes
 from headwater.state.slices import FORM, Slice
 from headwater.versioned import Versioned
 
@@ -114,8 +114,8 @@ class WorkingCopy(Protocol):
         Of `taken`: take the parts of the base that fall into it, and the changes of keys that fall into parts before it.
         """
 
-    def delta(self, part: Slice | None = None) -> bytes:
-        """What changed since the last record, as a record; with a part of a base, if one is asked for."""
+    def delta(self, part: Callable[[int], Slice] | None = None) -> bytes:
+        """What changed since the last record, as a record; with a part of a base that follows from the bytes of that."""
 
     def base(self, part: Slice | None = None) -> bytes:
         """Everything, as a record, or a part of it that is asked for. What changed is in a whole base, and not told again."""
@@ -229,11 +229,11 @@ def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
     if not head.next_count and is_compaction_due(head):
         record = copy.base()
         return Head(sequence, token, sequence, len(record), 0), record
-    part = _next_part(head)
-    record = copy.delta() if part is None else copy.delta(part)
+    next_part = partial(_next_part, head) if head.next_count else None
+    record = copy.delta() if next_part is None else copy.delta(next_part)
     after = replace(head, sequence=sequence, token=token, delta_bytes=head.delta_bytes + len(record))
-    if part is not None:
-        dumped = dumped_bytes(record)
+    if next_part is not None:
+        part, dumped = next_part(changed_bytes(record)), dumped_bytes(record)
         after = replace(
             after,
             next_parts=[*head.next_parts, *[sequence] * (part.stop - part.first)],
@@ -257,12 +257,12 @@ def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
     return after, record
 
 
-def _next_part(head: Head) -> Slice | None:
-    """What is written next of the base in the making, if one is: more at a time where epochs change much."""
-    if not head.next_count:
-        return None
-    usual_bytes = (head.delta_bytes - head.next_base_bytes) // max(head.deltas(), 1)
-    parts = min(1 + head.next_count * usual_bytes // max(head.base_bytes, 1), head.next_count)
+def _next_part(head: Head, size_bytes: int) -> Slice:
+    """What is written of the base in the making beside changes of that size: more at a time where an epoch changes much.
+
+    So the base is whole before what changes meanwhile is as large as the one before it.
+    """
+    parts = min(1 + head.next_count * size_bytes // max(head.base_bytes, 1), head.next_count)
     first = len(head.next_parts)
     return Slice(first, min(first + parts, head.next_count), head.next_count, head.next_form)
 

@@ -13,7 +13,7 @@ _GROWN = 1.25
 """By how much a worker must have come to hold more for that: it takes a second for a million entries of state."""
 _tasks = 0
 _blocks = 0
-"""The blocks of memory that were left after the last look at everything."""
+"""The blocks of memory that were left after the first task, and then after the last look at everything."""
 
 
 @contextmanager
@@ -39,11 +39,17 @@ def worker_task() -> Iterator[None]:
     global _tasks, _blocks  # noqa: PLW0603 a process has one collector
     with paused():
         yield
-        if _tasks % _LOOK_EVERY == 0 and sys.getallocatedblocks() > _GROWN * _blocks:
+        if _tasks % _LOOK_EVERY == _LOOK_EVERY - 1 and sys.getallocatedblocks() > _GROWN * _blocks:
             gc.unfreeze()
             gc.collect()
             _blocks = sys.getallocatedblocks()
         else:
             gc.collect(0)
+            _blocks = _blocks or sys.getallocatedblocks()
         gc.freeze()
         _tasks += 1
+
+
+def set_aside() -> None:
+    """Let collections not see what there is now: state that was just read, which is no garbage, and takes long to walk."""
+    gc.freeze()

@@ -156,7 +156,7 @@ class LevelHost:
                 entry.operator.set_meta(meta[entry.uid])
         self._last_meta = {**(self._last_meta or {}), **meta}
 
-    def delta(self, part: Slice | None = None) -> bytes:
+    def delta(self, part: Callable[[int], Slice] | None = None) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
         known = self._last_meta or {}
         changed = {uid: facts for uid, facts in meta.items() if part is not None or known.get(uid) != facts}
@@ -168,7 +168,7 @@ class LevelHost:
                     entry.weigh(name, changes)
                     sections.append((entry.uid, name, changes))
         self._last_meta = meta
-        return pack(changed, sections, None if part is None else self._dumps_of(part))
+        return pack(changed, sections, None if part is None else lambda size_bytes: self._dumps_of(part(size_bytes)))
 
     def forget_changes(self) -> None:
         for table in self.tables().values():
@@ -192,7 +192,7 @@ class LevelHost:
     def base(self, part: Slice | None = None) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
         self._last_meta = meta
-        return pack(meta, self._dumps()) if part is None else pack(meta, (), self._weighed_dumps_of(part))
+        return pack(meta, self._dumps()) if part is None else pack(meta, (), lambda _: self._weighed_dumps_of(part))
 
     def _weighed_dumps_of(self, part: Slice) -> Iterator[Section]:
         """A part of a base whose rows no delta has told of."""

@@ -141,3 +141,22 @@ def test_a_head_of_before_parts_is_gone_on_from() -> None:
         with closing(LevelHost(plan, 1, 0)) as rebuilt:
             catch_up(rebuilt, store, "here")
             assert rebuilt.base() == host.base()
+
+
+def test_an_epoch_that_changes_little_writes_one_part_after_epochs_that_changed_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slices, "_PART_ENTRIES", 1 << 10)
+    env = hw.Environment("parts", engine="local", parallelism=1)
+    env.from_rows([], ROWS).key_by("k").agg(total=hw.sum("v")).sink(hw.connectors.memory())
+    plan, store = plan_job(env.graph, 1, 128), MemoryRecordStore()
+    all_keys = [(key, random.Random(key).randrange(1 << 20)) for key in range(20_000)]
+    with closing(LevelHost(plan, 1, 0)) as host:
+        numbers = iter(range(100))
+        head = epoch(host, plan, store, next(numbers), all_keys)
+        while not changelog.is_compaction_due(head):
+            head = epoch(host, plan, store, next(numbers), all_keys)
+        few = [len(epoch(host, plan, store, next(numbers), all_keys[:5]).next_parts) for _ in range(3)]
+        more = len(epoch(host, plan, store, next(numbers), all_keys[:5_000]).next_parts)
+    assert few == [1, 2, 3]
+    assert more > few[-1] + 2

@@ -47,7 +47,7 @@ def _set_aside() -> weakref.ref[_Ring]:
 
 def test_garbage_that_was_set_aside_goes_when_a_worker_has_come_to_hold_more(monkeypatch):
     gone = _set_aside()
-    monkeypatch.setattr(garbage_collection, "_tasks", 0)
+    monkeypatch.setattr(garbage_collection, "_tasks", garbage_collection._LOOK_EVERY - 1)
     monkeypatch.setattr(garbage_collection, "_blocks", sys.getallocatedblocks() // 2)
     with garbage_collection.worker_task():
         pass
@@ -56,8 +56,17 @@ def test_garbage_that_was_set_aside_goes_when_a_worker_has_come_to_hold_more(mon
 
 def test_a_worker_that_holds_as_much_as_before_is_not_looked_at_as_a_whole(monkeypatch):
     still_there = _set_aside()
-    monkeypatch.setattr(garbage_collection, "_tasks", 0)
+    monkeypatch.setattr(garbage_collection, "_tasks", garbage_collection._LOOK_EVERY - 1)
     monkeypatch.setattr(garbage_collection, "_blocks", sys.getallocatedblocks())
     with garbage_collection.worker_task():
         pass
     assert still_there() is not None
+
+
+def test_state_that_was_just_read_is_not_walked_at_all():
+    with garbage_collection.worker_task():
+        ring = _Ring()
+        gone = weakref.ref(ring)
+        garbage_collection.set_aside()
+        del ring
+    assert gone() is not None

@@ -85,8 +85,10 @@ class Copies:
         host = self._hosts[place]
         before = host.token
         head = catch_up(host, store, str(place))
-        times.caught_up()
         was_behind = head is not None and before != head.token
+        if was_behind:
+            garbage_collection.set_aside()
+        times.caught_up()
         if head is None:
             begin(host, self._plan, place.subtask, self._job.origin)
         done = self._computed(place, payloads, head, store)

@@ -59,14 +59,14 @@ class ValueHandle(Slot):
             self.load(changes)  # the first values: each is put once
         elif self._table.HOLDS_ALL and changes.column_names == _PLAIN and not pc.max(changes["op"]).as_py():
             for chunk in chunks_of(changes):
-                _, keys, values = map(decode, chunk.columns)
+                keys, values = decode(chunk["key"]), decode(chunk["value"])
                 self._keys += self._table.overwrite(self._index, keys, values)
         else:
             super().apply(changes)
 
     def load(self, dumped: pa.Table) -> None:
         for chunk in chunks_of(dumped):
-            _, keys, *columns = map(decode, chunk.columns)
+            keys, *columns = map(decode, chunk.columns[1:])
             self._table.load(self._index, keys, self._loaded(keys, *columns))
         self._keys += len(dumped)
 
