@@ -94,7 +94,8 @@ def appended(log: Path, users: Iterator[np.ndarray]) -> None:
     """Add rows of users to the log."""
     topic = hw.EventLog(log).topic("events")
     for number, some in enumerate(users):
-        columns = {"user": pa.array(some, pa.int64()), "amount": pa.array(np.ones(len(some)))}
+        amounts = np.random.default_rng(number).random(len(some))  # equal ones would take no room where they are stored
+        columns = {"user": pa.array(some, pa.int64()), "amount": pa.array(amounts)}
         topic.append(pa.table(columns), partition=number % 2)
 
 

@@ -88,12 +88,18 @@ class PackedTable(KeyTable):
         place = self._spare
         self.entries[self.keys[place]] = place
         if place < len(self._firsts):
-            self._outdated.append(place)
+            self._outdate([place])
         if not self._free:
             start = len(self.keys)
             self._grow(max(_LEAST_ROOM, start // _ROOM_SHARE))
             self._free = list(range(len(self.keys) - 1, start - 1, -1))
         self._spare = self._free.pop()
+
+    def _outdate(self, places: list[int]) -> None:
+        """Other keys have got places. Where many have, all are hashed anew when somebody asks: nobody may for long."""
+        self._outdated += [place for place in places if place < len(self._firsts)]
+        if len(self._outdated) > max(_LEAST_ROOM, len(self._firsts) // 2):
+            self._firsts, self._outdated = bytearray(), []
 
     def _grow(self, count: int) -> None:
         """Have room for more places behind the others."""
@@ -112,7 +118,7 @@ class PackedTable(KeyTable):
             for one, key in zip(free, keys, strict=True):
                 self.keys[one] = key
             self.entries.update(zip(keys, free, strict=True))
-            self._outdated += [one for one in free if one < len(self._firsts)]
+            self._outdate(free)
             return np.array(free, np.int64)
         if missing == len(keys):
             start = len(self.keys)

@@ -194,6 +194,23 @@ def test_the_place_of_a_key_that_is_gone_is_given_to_another() -> None:
     assert len(packed.entries.keys) < 100
 
 
+def test_keys_that_come_and_go_leave_nothing_behind_where_no_slice_is_asked_for() -> None:
+    packed = Packed()
+    for key in range(200):
+        packed.at(key, "n").set(key)
+    packed.tell(Packed())
+    packed.states["n"].dump_slice(Slice(0, 1, 4))  # type: ignore[attr-defined]
+    for key in range(200, 5_000):
+        packed.at(key - 200, "n").clear()
+        packed.tell(Packed())
+        packed.at(key, "n").set(key)
+        packed.tell(Packed())
+    assert isinstance(packed.entries, PackedTable)
+    assert len(packed.entries._outdated) <= 200
+    found = packed.states["n"].dump_slice(Slice(0, 4, 4))  # type: ignore[attr-defined]
+    assert found.to_pylist() == packed.states["n"].dump().to_pylist()
+
+
 def test_reading_a_key_without_state_leaves_nothing_behind() -> None:
     packed = Packed()
     assert [packed.at(key, "n").get() for key in range(100)] == [None] * 100

@@ -28,7 +28,7 @@ class Holds(Protocol):
 class Bound:
     """Shares memory out: to entries as Python values, to RocksDB, and the rest to what an epoch changes."""
 
-    ENTRIES: ClassVar[float] = 0.375
+    ENTRIES: ClassVar[float] = 0.3
     ROCKS: ClassVar[float] = 0.375
 
     def __init__(self, size_bytes: int) -> None:
