@@ -8,7 +8,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 _ONE_BY_ONE = ("tests/oracle/", "tests/transcripts/test_savepoints.py", "tests/transcripts/test_transcripts.py")
 """Many tests that share nothing, in few files."""
-_WITH_A_BROKER = "tests/connectors/test_kafka_"
+_WITH_A_BROKER = ("tests/connectors/test_kafka_", "tests/connectors/test_howto.py", "tests/connectors/test_sql.py")
+"""Those of the broker, which takes 20 s to come up: one worker has it."""
 
 
 class Shares(LoadScopeScheduling):
@@ -21,4 +22,4 @@ class Shares(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(_ONE_BY_ONE):
             return nodeid
-        return _WITH_A_BROKER if nodeid.startswith(_WITH_A_BROKER) else nodeid.partition("::")[0]
+        return "broker" if nodeid.startswith(_WITH_A_BROKER) else nodeid.partition("::")[0]

@@ -1,4 +1,7 @@
-"""A job run, watched, looked into, saved, stopped and restored from a shell."""
+"""A job run, watched, looked into, saved, stopped and restored from a shell.
+
+What runs a job is a process of its own; other commands are given to this one, which starts none for each.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,18 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import headwater as hw
+from headwater.cli.app import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.recovery, pytest.mark.timeout(600)]
 
@@ -35,6 +44,17 @@ LIMIT_S = 240
 
 
 def headwater(folder: Path, *arguments: object, code: int = 0) -> str:
+    """What a command says that is given to this process."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["headwater", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == code, out.getvalue() + err.getvalue()
+    return (out if code == 0 else err).getvalue()
+
+
+def in_a_process(folder: Path, *arguments: object, code: int = 0) -> str:
     done = subprocess.run(
         [*COMMAND, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )
@@ -58,7 +78,7 @@ def rows(folder: Path) -> list[tuple[str, int]]:
     return sorted((row["user"], row["total"]) for row in found if "user" in row)
 
 
-def test_a_job_is_run_watched_and_upgraded_from_a_shell(tmp_path: Path) -> None:
+def test_a_job_is_run_watched_and_upgraded_from_a_shell(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     topic = hw.EventLog(tmp_path / "events").create_topic("orders", "user string, n long")
     topic.append([{"user": "ann", "n": 1}, {"user": "bob", "n": 2}, {"user": "ann", "n": 3}])
@@ -68,7 +88,7 @@ def test_a_job_is_run_watched_and_upgraded_from_a_shell(tmp_path: Path) -> None:
             status = until(tmp_path, 1)
             assert (status["state"], status["process"]["pid"]) == ("running", job.pid)
             assert status["steps"]["totals"]["rows_in"] == 3
-            assert "job  " in headwater(tmp_path, "status", "state")
+            assert "job  " in in_a_process(tmp_path, "status", "state")
             assert [one["state"] for one in json.loads(headwater(tmp_path, "list", "--json"))] == ["running"]
             assert headwater(tmp_path, "state", "show", "state", "totals", "total", "--key", "ann").strip() == "4"
             query = "SELECT count(*) AS users, sum(value) AS total FROM state"
@@ -78,7 +98,7 @@ def test_a_job_is_run_watched_and_upgraded_from_a_shell(tmp_path: Path) -> None:
             assert found["rows"] == [{"users": 2, "total": 6}]
             assert "no state 'nothing'" in headwater(tmp_path, "state", "show", "state", "totals", "nothing", code=1)
             assert "saved" in headwater(tmp_path, "savepoint", "take", "state", "saved")
-            assert "is in use" in headwater(tmp_path, "run", "job.py", "--job-dir", "state", code=1)
+            assert "is in use" in in_a_process(tmp_path, "run", "job.py", "--job-dir", "state", code=1)
             assert "last" in headwater(tmp_path, "stop", "state", "--savepoint", "last")
             out, err = job.communicate(timeout=LIMIT_S)
         finally:
@@ -95,5 +115,5 @@ def test_a_job_is_run_watched_and_upgraded_from_a_shell(tmp_path: Path) -> None:
 
     topic.append([{"user": "ann", "n": 5}])
     restore = ["savepoint", "restore", "last", "job.py", "--job-dir", "again", "--engine", "local", "--bounded"]
-    headwater(tmp_path, *restore)
+    in_a_process(tmp_path, *restore)
     assert rows(tmp_path) == [("ann", 1), ("ann", 4), ("ann", 9), ("bob", 2)]

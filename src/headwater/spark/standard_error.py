@@ -46,9 +46,10 @@ class Sorter:
         self._log, self._pass_on = log, pass_on
         self._rest = b""
         self._has_chattered = False
-        self._held: bytes | None = None
-        """The beginning of a traceback, until it shows whose it is."""
-        self._is_in_traceback = False
+        self._held = 0
+        """How many tracebacks have begun that do not show yet whose they are: workers that end together write at once."""
+        self._open = 0
+        """How many tracebacks of the daemon have not come to their last line."""
 
     def take(self, text: bytes) -> None:
         *lines, self._rest = (self._rest + text).split(b"\n")
@@ -61,9 +62,8 @@ class Sorter:
         if rest and not rest.startswith(_MARK):
             self._release()
             self._pass_on(rest)
-        elif self._held is not None:
-            self._log(self._held.decode())
-            self._held = None
+        else:
+            self._log_held()
 
     def _sort(self, line: bytes) -> None:
         ours, mark, logged = line.partition(_MARK)
@@ -72,24 +72,32 @@ class Sorter:
             if ours:  # half a line, in the middle of which Spark has logged
                 self._pass_on(ours)
             return
-        if self._is_in_traceback or (self._held is not None and _OF_DAEMON.match(line)):
-            self._held, self._is_in_traceback = None, line.startswith(b" ")
+        if line == _TRACEBACK:
+            self._held += 1
+            return
+        if self._open or (self._held and _OF_DAEMON.match(line)):
+            self._open += self._held
+            self._log_held()
+            self._open -= not line.startswith(b" ")
             self._log(line.decode(errors="replace"))
             return
         self._release()
         had_chattered, self._has_chattered = self._has_chattered, _CHATTER.match(line) is not None
         if self._has_chattered:
             self._log(line.decode(errors="replace"))
-        elif line == _TRACEBACK:
-            self._held = line
         elif line or not had_chattered:  # workers leave an empty line behind theirs
             self._pass_on(line + b"\n")
 
     def _release(self) -> None:
-        """A traceback that was held is of user code."""
-        if self._held is not None:
-            self._pass_on(self._held + b"\n")
-            self._held = None
+        """Tracebacks that were held are of user code."""
+        self._pass_on((_TRACEBACK + b"\n") * self._held)
+        self._held = 0
+
+    def _log_held(self) -> None:
+        """Tracebacks that were held are of the daemon."""
+        for _ in range(self._held):
+            self._log(_TRACEBACK.decode())
+        self._held = 0
 
 
 @contextmanager

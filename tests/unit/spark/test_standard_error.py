@@ -38,6 +38,7 @@ LOGGED = [
     "ERROR Executor: failed",
     "\tat org.apache.spark.Executor",
     "Starting Streaming TransformWithStateInPandas Python worker.",
+    "Traceback (most recent call last):",
     '  File "/python/pyspark/daemon.py", line 264, in manager',
     "    code = worker(sock, authenticated)",
     "BrokenPipeError: [Errno 32] Broken pipe",
@@ -68,3 +69,19 @@ def test_a_traceback_of_which_only_the_first_line_came_is_not_shown(last: bytes,
     sorter.end()
     assert b"".join(shown) == passed_on
     assert logged == ([] if last else ["Traceback (most recent call last):"])
+
+
+def test_tracebacks_of_workers_that_end_together_are_not_shown_either() -> None:
+    logged: list[str] = []
+    shown: list[bytes] = []
+    sorter = Sorter(logged.append, shown.append)
+    begun = b"Traceback (most recent call last):\n"
+    frame, end = (
+        b'  File "/python/pyspark/daemon.py", line 264, in manager\n',
+        b"BrokenPipeError: [Errno 32] Broken pipe\n",
+    )
+    for text in (begun, begun, frame, frame, end, end, b"mine\n", begun, frame, begun, end, frame, end, b"mine too\n"):
+        sorter.take(text)
+    sorter.end()
+    assert b"".join(shown) == b"mine\nmine too\n"
+    assert len(logged) == 12
