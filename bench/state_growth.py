@@ -58,15 +58,18 @@ class CountAndSum(hw.KeyedProcessFunction):
 
 @dataclass
 class Epochs:
-    """When each epoch was published, and the most that a worker had resident after one; pass it as `on_step`."""
+    """When each epoch was published, and the most that a worker, and all of them, had resident after one; an `on_step`."""
 
     published: list[float] = field(default_factory=list)
     worker_bytes: int = 0
+    all_bytes: int = 0
 
     def __call__(self, step: hw.EpochStep, epoch: int) -> None:
         if step is hw.EpochStep.CLEANED:
             self.published.append(time.perf_counter())
-            self.worker_bytes = max([self.worker_bytes, *resident_bytes(os.getpid(), "pyspark.daemon")])
+            resident = resident_bytes(os.getpid(), "pyspark.daemon")
+            self.worker_bytes = max([self.worker_bytes, *resident])
+            self.all_bytes = max(self.all_bytes, sum(resident))
 
     def seconds(self) -> list[float]:
         """What each epoch after the warm-up took."""
@@ -83,6 +86,8 @@ class Measured:
     max_ms: int
     first_epoch_s: float
     worker_mb: int
+    workers_mb: int
+    """Of all together, with those that read sources."""
     touched_share: float
     written_share: float
     """Of the bytes that the state was loaded with, what the median of the epochs wrote that wrote changes alone."""
@@ -140,6 +145,7 @@ def measure(folder: Path, backend: StateBackendName, keys: int, args: argparse.N
         round(max(seconds) * 1000),
         round(epochs.published[0] - started, 1),
         epochs.worker_bytes >> 20,
+        epochs.all_bytes >> 20,
         round(args.touched / keys, 4),
         round(statistics.median(changes) / sum(loaded), 4),
         round(statistics.median(after) / sum(loaded), 4),

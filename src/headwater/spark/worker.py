@@ -17,6 +17,7 @@ from pyspark import cloudpickle
 from headwater.errors import JobError
 from headwater.plan.plan import JobPlan
 from headwater.spark.shipped import ShippedJob
+from headwater.task import garbage_collection
 
 if TYPE_CHECKING:
     from headwater.spark.copies.held import Copies
@@ -61,8 +62,11 @@ def worker_of(job: ShippedJob) -> Worker:
     """What this process keeps of a job's run; read from its plan at the first call."""
     key = f"{job.job_id}/{job.run_id}"
     if key not in _workers:
-        for old in [k for k in _workers if k.startswith(f"{job.job_id}/")]:
-            _workers.pop(old).close()  # an earlier run of this job is over
+        earlier = [key for key in _workers if key.startswith(f"{job.job_id}/")]
+        for old in earlier:
+            _workers.pop(old).close()  # that run of the job is over
+        if earlier:
+            garbage_collection.look_at_everything()
         _workers[key] = Worker(job, _plan_of(job))
     return _workers[key]
 

@@ -40,8 +40,7 @@ def worker_task() -> Iterator[None]:
     with paused():
         yield
         if _tasks % _LOOK_EVERY == _LOOK_EVERY - 1 and sys.getallocatedblocks() > _GROWN * _blocks:
-            gc.unfreeze()
-            gc.collect()
+            look_at_everything()
             _blocks = sys.getallocatedblocks()
         else:
             gc.collect(0)
@@ -53,3 +52,9 @@ def worker_task() -> Iterator[None]:
 def set_aside() -> None:
     """Let collections not see what there is now: state that was just read, which is no garbage, and takes long to walk."""
     gc.freeze()
+
+
+def look_at_everything() -> None:
+    """Remove all garbage, also what was set aside: what a run that is over leaves behind, for example."""
+    gc.unfreeze()
+    gc.collect()

@@ -63,8 +63,9 @@ class Copies:
         """Give all copies up."""
         if self._neighbours is not None:
             self._neighbours.close()
-        if self._hosts:
-            _one_at_a_time().call(lambda: close_all(self._hosts.values()))
+        hosts, self._hosts = self._hosts, {}  # who asks this worker later holds on to this, and not to state
+        if hosts:
+            _one_at_a_time().call(lambda: close_all(hosts.values()))
 
     def _is_current(self, place: Place, head: Head) -> bool:
         host = self._hosts.get(place)
