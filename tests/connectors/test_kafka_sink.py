@@ -447,7 +447,10 @@ def test_a_broker_that_is_not_there_is_told(made: Callable[..., Published], deli
         out.open()
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize(
+    "delivery",
+    ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.long)],  # the same wait, in the same place
+)
 def test_a_broker_that_goes_away_is_waited_for_within_limits(
     kafka: KafkaBroker, topic: str, made: Callable[..., Published], delivery: str
 ) -> None:

@@ -45,7 +45,7 @@ class PiecedRecords(ABC):
     """A `RecordStore` whose records are kept in numbered pieces."""
 
     @abstractmethod
-    def _get(self, number: int) -> bytes | None:
+    def _get(self, number: int) -> bytes | bytearray | None:
         """What is kept under a number."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class PiecedRecords(ABC):
             return None
         count, _, piece = first
         if count == 1:
-            return piece
+            return bytes(piece)
         record = BytesIO()  # grows in place, so that the record is not there twice
         record.write(piece)
         for part in range(1, count):
@@ -96,8 +96,8 @@ class PiecedRecords(ABC):
             for part in range(first[0]):
                 self._remove(first_number(sequence) + part)
 
-    def _piece(self, sequence: int, part: int) -> tuple[int, str, bytes] | None:
-        """How many pieces the record has, the token of its writer, and this piece."""
+    def _piece(self, sequence: int, part: int) -> tuple[int, str, memoryview] | None:
+        """How many pieces the record has, the token of its writer, and this piece, which is not copied."""
         number = first_number(sequence) + part
         data = self._get(number)
         if data is None:
@@ -105,10 +105,10 @@ class PiecedRecords(ABC):
         try:
             if data[: len(_MAGIC)] != _MAGIC:
                 count, token = _UNPLACED.unpack_from(data)
-                return count, token.decode(), data[_UNPLACED.size :]
+                return count, token.decode(), memoryview(data)[_UNPLACED.size :]
             _, check = _PREFIX.unpack_from(data)
             start = _PREFIX.size + _PLACE.size
-            place, piece = data[_PREFIX.size : start], data[start:]
+            place, piece = data[_PREFIX.size : start], memoryview(data)[start:]
             placed_at, count, token = _PLACE.unpack(place)
             if check != _check(place, piece):
                 raise ChangelogError.bad_blob(f"the checksum of part {part} of record {sequence} does not fit")
@@ -121,7 +121,7 @@ class PiecedRecords(ABC):
             raise ChangelogError.bad_blob(f"part {part} of record {sequence}: {error}") from None
 
 
-def _check(place: bytes, piece: bytes) -> int:
+def _check(place: bytes | bytearray, piece: bytes | memoryview) -> int:
     return zlib.crc32(piece[:_START_BYTES], zlib.crc32(place))
 
 
@@ -136,9 +136,9 @@ class SparkRecordStore(PiecedRecords):
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._map = handle.getMapState(VARIABLE, _KEY, _VALUE)
 
-    def _get(self, number: int) -> bytes | None:
+    def _get(self, number: int) -> bytearray | None:
         found = self._map.getValue((number,))
-        return None if found is None else bytes(found[0])
+        return None if found is None else found[0]
 
     def _put(self, number: int, data: bytes) -> None:
         self._map.updateValue((number,), (data,))
