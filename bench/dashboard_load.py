@@ -81,12 +81,14 @@ def connection(link: str) -> tuple[http.client.HTTPConnection, dict[str, str]]:
 class Asking:
     """A connection that asks one thing again and again, with little work: it is not what is measured."""
 
-    def __init__(self, link: str, place: str) -> None:
-        parts = urlsplit(link)
-        (token,) = parse_qs(parts.query)["token"]
-        head = f"GET {place} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n"
-        self._request = head.encode()
-        self._socket = socket.create_connection((parts.hostname, parts.port), timeout=30)
+    def __init__(self, host: str, port: int, place: str, headers: dict[str, str]) -> None:
+        lines = [
+            f"GET {place} HTTP/1.1",
+            f"Host: {host}:{port}",
+            *(f"{name}: {text}" for name, text in headers.items()),
+        ]
+        self._request = "\r\n".join([*lines, "\r\n"]).encode()
+        self._socket = socket.create_connection((host, port), timeout=30)
         self._waits = False
 
     def ask(self) -> None:
@@ -121,7 +123,7 @@ def ask(link: str, rate: float, seconds: float) -> int:
     client.request("GET", "/api/jobs", headers=headers)
     place = f"/api/jobs/{json.loads(client.getresponse().read())['jobs'][0]['id']}"
     client.close()
-    asking = [Asking(link, place) for _ in range(CONNECTIONS)]
+    asking = [Asking(client.host, client.port, place, headers) for _ in range(CONNECTIONS)]
     began = time.perf_counter()
     for number in range(int(rate * seconds)):
         now = time.perf_counter()

@@ -62,9 +62,9 @@ def worker_of(job: ShippedJob) -> Worker:
     """What this process keeps of a job's run; read from its plan at the first call."""
     key = f"{job.job_id}/{job.run_id}"
     if key not in _workers:
-        earlier = [key for key in _workers if key.startswith(f"{job.job_id}/")]
-        for old in earlier:
-            _workers.pop(old).close()  # that run of the job is over
+        earlier = [run for run in _workers if run.startswith(f"{job.job_id}/")]
+        for run in earlier:
+            _workers.pop(run).close()  # that run of the job is over
         if earlier:
             garbage_collection.look_at_everything()
         _workers[key] = Worker(job, _plan_of(job))

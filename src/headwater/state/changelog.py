@@ -69,11 +69,6 @@ class Head(Versioned):
         first = sum(one < sequence for one in self.parts)
         return Slice(first, first + sum(one == sequence for one in self.parts), len(self.parts), self.form)
 
-    def deltas(self) -> int:
-        """How many deltas a rebuild reads behind the first record of the base. The records of a first base have none."""
-        is_first = self.base == _FIRST and self.parts
-        return self.sequence - (self.parts[-1] if is_first else self.base)
-
 
 class RecordStore(Protocol):
     """Where records live; all calls of an epoch take effect together when the epoch commits."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -151,12 +150,6 @@ def test_bytes_are_told_by_state_over_all_records(host: LevelHost) -> None:
     assert written.added_bytes == told
     assert level_report(Outcome(), (), written).changelog_bytes == told
     assert written.stored_bytes == sum(map(len, records_of(store)))
-
-
-def test_epochs_behind_it_are_counted_without_its_records() -> None:
-    first = Head(9, "t", 1, 1_000, 900, parts=[1, 2, 2, 3, 4, 5, 6, 6])
-    assert (first.deltas(), replace(first, parts=()).deltas()) == (3, 8)
-    assert replace(first, base=2).deltas() == 7
 
 
 def test_weights_of_state_are_known_after_it(plan: JobPlan) -> None:
