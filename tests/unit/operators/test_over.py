@@ -159,6 +159,18 @@ def test_results_are_those_of_a_plain_recomputation(
     assert [tuple(row) for row in harness.take()] == model.advance(MAX_TIMESTAMP)
 
 
+def test_lag_goes_by_the_order_in_which_rows_are_given() -> None:
+    """A frame by time takes a row whose time has passed, after one of a later time."""
+    functions = {"total": hw.sum("v"), "before": Lag("id", 2)}
+    harness = Harness(
+        lambda rows: over(rows, "over", functions=functions, partition_by=[], frame=Frame("range", 0)), ROWS
+    )
+    for number, at in enumerate([0, -1, 2]):
+        harness.push_all([("a", 1, 0.5, number)], [at])
+        harness.watermark(number)
+    assert [row[-1] for row in harness.take()] == [None, None, 0]
+
+
 @pytest.mark.parametrize(
     ("frame", "kept"),
     [

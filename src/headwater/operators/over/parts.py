@@ -173,11 +173,12 @@ class LastRows(Part):
     def over(self, due: Due) -> Results:
         rows, keys = due.columns(self._columns)
         found = [*self.store.find(keys.take(due.first)), self.store.nothing(len(due.first))]
+        ids = np.concatenate([part.ids for part in found])
         groups = np.concatenate([*(part.probes for part in found), due.groups])
-        order = np.argsort(groups, kind="stable")
+        # As they were given: where frames go by time, a row can be given after one of a later time.
+        order = np.lexsort((np.concatenate([ids, self.store.next_id + np.arange(len(rows))]), groups))
         groups = groups[order]
         together = pa.concat_tables([*(part.rows for part in found), rows]).take(pa.array(order))
-        ids = np.concatenate([part.ids for part in found])
         at = np.flatnonzero(order >= len(ids))
         first = np.searchsorted(groups, groups)
         results: dict[str, pa.Array] = {}
