@@ -29,8 +29,13 @@ _CHATTER = re.compile(
 )
 """What Java, and the workers in which Spark plans, say of themselves."""
 _TRACEBACK = b"Traceback (most recent call last):"
-_OF_DAEMON = re.compile(rb'  File ".*/pyspark/daemon\.py", line \d+, in manager$')
+_OF_SPARK = re.compile(
+    rb'  File ".*/pyspark/(daemon\.py", line \d+, in manager|'
+    rb'sql/streaming/python_streaming_source_runner\.py", line \d+, in main)$'
+)
 """The frame below all others when a worker ends because Spark has let go of it; what user code raises is not printed so."""
+_CHAINED = b"During handling of the above exception, another exception occurred:"
+"""What stands between two tracebacks of one worker, with an empty line before and after it."""
 _GRACE_S = 0.05
 """For how long there must be silence at the end: what a worker writes takes a moment to get here."""
 _LONGEST_GRACE_S = 1.0
@@ -49,7 +54,9 @@ class Sorter:
         self._held = 0
         """How many tracebacks have begun that do not show yet whose they are: workers that end together write at once."""
         self._open = 0
-        """How many tracebacks of the daemon have not come to their last line."""
+        """How many of Spark's tracebacks have not come to their last line."""
+        self._is_between = self._is_chained = False
+        """Whether one of Spark's tracebacks has come to its end, and whether another of the same worker follows."""
 
     def take(self, text: bytes) -> None:
         *lines, self._rest = (self._rest + text).split(b"\n")
@@ -72,15 +79,21 @@ class Sorter:
             if ours:  # half a line, in the middle of which Spark has logged
                 self._pass_on(ours)
             return
+        if self._is_between and line in (b"", _CHAINED):
+            self._is_chained |= line == _CHAINED
+            self._log(line.decode())
+            return
         if line == _TRACEBACK:
             self._held += 1
             return
-        if self._open or (self._held and _OF_DAEMON.match(line)):
+        if self._open or (self._held and (self._is_chained or _OF_SPARK.match(line))):
             self._open += self._held
             self._log_held()
-            self._open -= not line.startswith(b" ")
+            self._is_chained, self._is_between = False, not line.startswith(b" ")
+            self._open -= self._is_between
             self._log(line.decode(errors="replace"))
             return
+        self._is_between = self._is_chained = False
         self._release()
         had_chattered, self._has_chattered = self._has_chattered, _CHATTER.match(line) is not None
         if self._has_chattered:
@@ -94,7 +107,7 @@ class Sorter:
         self._held = 0
 
     def _log_held(self) -> None:
-        """Tracebacks that were held are of the daemon."""
+        """Tracebacks that were held are Spark's."""
         for _ in range(self._held):
             self._log(_TRACEBACK.decode())
         self._held = 0

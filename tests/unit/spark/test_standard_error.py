@@ -85,3 +85,27 @@ def test_tracebacks_of_workers_that_end_together_are_not_shown_either() -> None:
     sorter.end()
     assert b"".join(shown) == b"mine\nmine too\n"
     assert len(logged) == 12
+
+
+def test_the_process_that_plans_epochs_ends_without_a_word() -> None:
+    """Spark lets go of it while it waits, and of what it would say of that."""
+    logged: list[str] = []
+    passed_on: list[bytes] = []
+    sorter = Sorter(logged.append, passed_on.append)
+    theirs = (
+        b"Traceback (most recent call last):\n"
+        b'  File "/python/pyspark/sql/streaming/python_streaming_source_runner.py", line 265, in main\n'
+        b"    func_id = read_int(infile)\n"
+        b"EOFError\n"
+        b"\n"
+        b"During handling of the above exception, another exception occurred:\n"
+        b"\n"
+        b"Traceback (most recent call last):\n"
+        b'  File "<frozen runpy>", line 198, in _run_module_as_main\n'
+        b"BrokenPipeError: [Errno 32] Broken pipe\n"
+    )
+    mine = b'\nTraceback (most recent call last):\n  File "/mine.py", line 1, in open\nValueError: mine\n'
+    sorter.take(theirs + b"mine\n" + mine)
+    sorter.end()
+    assert b"".join(passed_on) == b"mine\n" + mine
+    assert logged == theirs.decode().splitlines()
