@@ -31,7 +31,7 @@ LEAVES = frozenset(
         "moments",
         "restart",
     }
-    | {"retry", "shapes", "sizes", "stored_paths", "uncaught", "versioned", "watermarks", "windows", "words"}
+    | {"retry", "scratch", "shapes", "sizes", "stored_paths", "uncaught", "versioned", "watermarks", "windows", "words"}
 )
 """What users write, and what everybody speaks of: they know only each other."""
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,11 +50,15 @@ def expected(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Files:
 def test_killed_before_the_commit_after_it_and_while_it_is_published(
     log: Path, expected: Files, spark: SparkSession, tmp_path: Path
 ) -> None:
+    killed: list[int] = []
     for step, epoch in KILLS:
         process = _start(tmp_path, log, step, str(epoch))
         output, _ = process.communicate(timeout=300)
         assert process.returncode == -signal.SIGKILL, output[-3000:]
         _check_after(step, epoch, expected, tmp_path)
+        killed.append(process.pid)
+        left = [one for one in killed if any(Path(gettempdir()).glob(f"headwater-spark-*-{one}-*"))]
+        assert left in ([], [process.pid]), "what Spark has on the local disk is removed by the next process"
     totals_job.build(tmp_path, log=log, spark=spark).run(bounded=True)
     assert totals_job.published(tmp_path) == expected
 

@@ -47,6 +47,7 @@ from headwater.spark.shipped import Request, ShippedJob
 from headwater.spark.source import ReadPlan, source_class
 from headwater.spark.step import ROW_SCHEMA, LevelProcessor
 from headwater.spark.stored import LastLook, StoredEpoch
+from headwater.spark.waiting import LocalDisk, is_in_epoch, local_files
 
 _STOP_TIMEOUT_S = 60
 """How long a stop waits for the running epoch; after that the epoch is given up, to be computed again at the next start."""
@@ -283,9 +284,10 @@ class SparkJob(SupervisedJob):
 
     def _watch(self, query: StreamingQuery) -> str:
         """The publisher's work: the epoch protocol from the commit on, until the query has come to its end."""
-        deadline = None
+        deadline, disk = None, LocalDisk(self.name, local_files(self._shared_session()))
         while query.isActive:
             self._protocol.publish_committed()
+            disk.look(self._protocol.published, partial(is_in_epoch, query))
             self._ingest.check()
             if self._has_ended():
                 return "finished"
@@ -302,11 +304,11 @@ class SparkJob(SupervisedJob):
             if deadline is None:
                 self._shipped.request(Request.STOP)
                 deadline = time.monotonic() + _STOP_TIMEOUT_S
-            is_in_epoch = _is_in_epoch(query)
-            if is_in_epoch and time.monotonic() < deadline:
+            runs = is_in_epoch(query)
+            if runs and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
                 continue
-            if is_in_epoch:
+            if runs:
                 self.given_up = f"it took longer than {_STOP_TIMEOUT_S} s"
             self._end_query()
         self._protocol.publish_committed()
@@ -330,7 +332,7 @@ class SparkJob(SupervisedJob):
         query, shipped = self._query, self._shipped
         if query is not None and query.isActive:
             deadline = time.monotonic() + _CANCEL_TIMEOUT_S
-            while _is_in_epoch(query) and time.monotonic() < deadline:
+            while is_in_epoch(query) and time.monotonic() < deadline:
                 self._has_cancelled = self._stopping.is_set()
                 self._cancel_tasks(query)
                 time.sleep(_POLL_S)
@@ -392,9 +394,3 @@ class SparkJob(SupervisedJob):
         self._folder.close()
         if self._is_temporary:
             shutil.rmtree(self._folder.path, ignore_errors=True)
-
-
-def _is_in_epoch(query: StreamingQuery) -> bool:
-    """Whether an epoch may be running; a trigger that starts after a stop was requested plans none."""
-    status = query.status
-    return bool(status["isTriggerActive"] and status["isDataAvailable"])

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from headwater.scratch import Scratch
 from headwater.spark.java import find_java
 from headwater.spark.jvm import spark_context
 from headwater.spark.standard_error import LOG_CONFIG, sorted_for_children
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOCAL_DIR = "spark.local.dir"
+_ROCKSDB_DIR = "ROCKSDB_SHAREDLIB_DIR"
+"""Where RocksDB puts its library, 70 MB for each JVM."""
 _PACKAGE = "org.apache.spark.sql.execution.streaming"
 
 JOB_CONFIG = {
@@ -37,6 +38,8 @@ RETAINED_BATCHES = "spark.sql.streaming.minBatchesToRetain"
 _LARGE_BLOCK_BYTES = 4 << 20
 """Blocks that a worker gives back as soon as they are free. Columns of state grow by moving, and glibc would come to keep
 what they leave behind, which is a fifth of what they take. What batches need is smaller."""
+_SPARE_BYTES = 16 << 20
+"""What a worker keeps of smaller blocks that are free, so that the next piece of state is not put into memory anew."""
 
 LOCAL_CONFIG = {
     "spark.ui.enabled": "false",
@@ -59,17 +62,21 @@ LOCAL_FILES_CONFIG = {
 def local_session(parallelism: int, config: dict[str, str]) -> SparkSession:
     """The process's local session, made if there is none. A task may fail twice before the job does.
 
-    What its JVM logs is for `headwater.spark`; one that the user has made is left as it is.
+    What its JVM logs is for `headwater.spark`; one that the user has made is left as it is. What it keeps on the local disk,
+    RocksDB's library and the working copy of its state first of all, is removed by the next process if this one is killed.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     os.environ["JAVA_HOME"] = str(find_java())
-    os.environ.setdefault("PYSPARK_PYTHON", str(_worker_launcher()))
+    scratch = Scratch("spark").path
+    os.environ.setdefault("PYSPARK_PYTHON", str(_worker_launcher(scratch)))
+    os.environ.setdefault(_ROCKSDB_DIR, str(scratch))
     conf = SparkConf().setAppName("headwater").setMaster(f"local[{parallelism},3]")
     logging = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}"
     options = " ".join([logging, *filter(None, [config.get(_JAVA_OPTIONS)])])
-    conf.setAll(list({**LOCAL_CONFIG, **config, _JAVA_OPTIONS: options}.items()))
+    local = {**LOCAL_CONFIG, _LOCAL_DIR: str(scratch)}
+    conf.setAll(list({**local, **config, _JAVA_OPTIONS: options}.items()))
     with sorted_for_children():
         spark_context(conf)
     return SparkSession.builder.config(conf=conf).getOrCreate()
@@ -107,20 +114,22 @@ def location(folder: Path) -> str:
     return f"file://{folder}"
 
 
-def _worker_launcher() -> Path:
+def _worker_launcher(folder: Path) -> Path:
     """A script that starts this Python for a worker, with the driver's import path.
 
     Spark puts its `pyspark.zip` in front of a worker's import path, and Python compiles what it imports from a zip anew in
     each process: two seconds for each of the half dozen processes that a job starts with. The installed package has its
     bytecode; and a worker can so import whatever the driver can.
     """
-    folder = Path(tempfile.mkdtemp(prefix="headwater-python-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     launcher = folder / "python"
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    python, large = shlex.quote(sys.executable), f"${{MALLOC_MMAP_THRESHOLD_:-{_LARGE_BLOCK_BYTES}}}"
-    launcher.write_text(
-        f'#!/bin/sh\nMALLOC_MMAP_THRESHOLD_="{large}" PYTHONPATH={shlex.quote(path)} exec {python} "$@"\n'
-    )
+    memory = [f"MALLOC_MMAP_THRESHOLD_:={_LARGE_BLOCK_BYTES}", f"MALLOC_TRIM_THRESHOLD_:={_SPARE_BYTES}"]
+    lines = [
+        "#!/bin/sh",
+        *[f': "${{{setting}}}"' for setting in memory],
+        "export MALLOC_MMAP_THRESHOLD_ MALLOC_TRIM_THRESHOLD_",
+        f'PYTHONPATH={shlex.quote(path)} exec {shlex.quote(sys.executable)} "$@"',
+    ]
+    launcher.write_text("\n".join([*lines, ""]))
     launcher.chmod(0o755)
     return launcher

@@ -23,11 +23,11 @@ import headwater as hw
 from headwater.clock.timers import TimerQueue
 from headwater.data.rows import converter
 from headwater.functions import EVENT
+from headwater.scratch import Scratch
 from headwater.state.backend import StateBackend
 from headwater.state.disk import timers as disk_timers
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
-from headwater.state.disk.scratch import Scratch
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor
 from headwater.state.memory_backend import MEMORY
@@ -306,29 +306,29 @@ def test_a_value_too_large_for_its_type_is_refused_as_in_memory(tmp_path: Path) 
 
 
 def test_a_folder_is_removed_when_it_is_closed_and_at_the_end_of_the_process(tmp_path: Path) -> None:
-    closed = Scratch(tmp_path)
+    closed = Scratch("state", tmp_path)
     assert closed.path.is_dir()
     assert str(os.getpid()) in closed.path.name
     closed.close()
     assert list(tmp_path.iterdir()) == []
-    run(tmp_path, "Scratch(folder)")
+    run(tmp_path, "Scratch('state', folder)")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_folder_of_a_killed_process_is_removed_by_the_next_one_and_that_of_a_living_one_is_not(
     tmp_path: Path,
 ) -> None:
-    living = Scratch(tmp_path)
-    run(tmp_path, "Scratch(folder); os.kill(os.getpid(), 9)", returncode=-9)
+    living = Scratch("state", tmp_path)
+    run(tmp_path, "Scratch('state', folder); os.kill(os.getpid(), 9)", returncode=-9)
     assert len(list(tmp_path.iterdir())) == 2
-    mine = Scratch(tmp_path)
+    mine = Scratch("state", tmp_path)
     assert set(tmp_path.iterdir()) == {living.path, mine.path}
     living.close()
     mine.close()
 
 
 def test_a_forked_process_leaves_the_folder_of_its_parent_alone(tmp_path: Path) -> None:
-    run(tmp_path, "kept = Scratch(folder); os.fork() or sys.exit(); os.wait(); assert kept.path.is_dir()")
+    run(tmp_path, "kept = Scratch('state', folder); os.fork() or sys.exit(); os.wait(); assert kept.path.is_dir()")
 
 
 def test_a_full_disk_is_told_with_the_folder_and_the_way_out(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_a_full_disk_is_told_with_the_folder_and_the_way_out(tmp_path: Path) -> 
 
 def run(folder: Path, code: str, returncode: int = 0) -> subprocess.CompletedProcess[str]:
     """Run code in a process of its own."""
-    imports = "import os, sys\nfrom pathlib import Path\nfrom headwater.state.disk.scratch import Scratch\n"
+    imports = "import os, sys\nfrom pathlib import Path\nfrom headwater.scratch import Scratch\n"
     top = f"{imports}folder = Path({str(folder)!r})\n"
     done = subprocess.run([sys.executable, "-c", top + code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == returncode, done.stderr

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from headwater.errors import StateError
+from headwater.scratch import Scratch
 from headwater.state.disk.bound import Bound
-from headwater.state.disk.scratch import Scratch
 
 if TYPE_CHECKING:
     from rocksdict import Options, Rdict, WriteBatch
@@ -36,7 +36,7 @@ class RocksStore:
         from rocksdict import Rdict, WriteOptions
 
         try:
-            self._scratch = Scratch(self._parent)
+            self._scratch = Scratch("state", self._parent)
             database = Rdict(str(self._scratch.path / "rocksdb"), _options(self._bound))
         except Exception as error:
             self._fail(error)

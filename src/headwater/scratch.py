@@ -1,4 +1,4 @@
-"""Folders on the local disk of a worker that nobody trusts after its process.
+"""Folders on the local disk that nobody trusts after the process that made them.
 
 A folder is removed when it is closed, and at the end of its process. Of a process that was killed the next one on the
 same host finds it: the lock in it is free then.
@@ -18,11 +18,14 @@ _LOCK = "lock"
 
 
 class Scratch:
-    """A new folder, under `parent` or where temporary files go. No other process or host has one of the same name."""
+    """A new folder for something, under `parent` or where temporary files go.
 
-    def __init__(self, parent: Path | None = None) -> None:
+    No other process or host has one of the same name.
+    """
+
+    def __init__(self, what: str, parent: Path | None = None) -> None:
         parent = Path(tempfile.gettempdir()) if parent is None else parent
-        prefix = f"headwater-state-{socket.gethostname()}-"
+        prefix = f"headwater-{what}-{socket.gethostname()}-"
         _remove_abandoned(parent, prefix)
         self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
         self._lock = (self.path / f"{_LOCK}.new").open("w")
