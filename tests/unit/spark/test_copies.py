@@ -24,6 +24,7 @@ from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.errors import HeadwaterError, UserCodeError
 from headwater.plan.plan import JobPlan, plan_job
+from headwater.spark.copies import neighbours
 from headwater.spark.copies.computed import Place
 from headwater.spark.copies.held import Copies
 from headwater.spark.shipped import ShippedJob
@@ -266,13 +267,29 @@ def test_what_user_code_raises_in_another_worker_is_told_as_if_it_were_raised_he
     here.copies.close()
 
 
-def test_workers_whose_folder_has_too_long_a_name_have_copies_of_their_own(tmp_path: Path) -> None:
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """A folder of which the path is longer than that of a socket can be."""
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
-    with closing(Other(folder)) as one, closing(Other(folder)) as two:
-        assert [one.epoch(0, FIRST, values_of(0)), two.epoch(1, FIRST, values_of(1))] == [False, True]
-        assert (one.held(), two.held()) == (1, 1)
-    assert is_exact(folder, FIRST, 2)
+    return folder
+
+
+def test_workers_meet_in_a_folder_whose_path_is_too_long_for_a_socket(far: Path) -> None:
+    with closing(Other(far)) as one, closing(Other(far)) as two:
+        assert not any([one.epoch(0, FIRST, values_of(0)), two.epoch(1, FIRST, values_of(1))])
+        assert (one.held(), two.held()) == (1, 0)
+    assert is_exact(far, FIRST, 2)
+
+
+def test_where_no_path_of_a_socket_is_short_enough_workers_have_copies_of_their_own(
+    far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbours, "_OPEN_FOLDERS", far / "not Linux")
+    here = OneWorker(far)
+    with closing(here.copies), closing(Other(far)) as other:
+        assert [here.epoch(0, FIRST, values_of(0)), other.epoch(1, FIRST, values_of(1))] == [False, True]
+    assert is_exact(far, FIRST, 2)
 
 
 def test_nobody_else_can_enter_the_folder_where_workers_meet(workers: tuple[Other, Other], tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from headwater.spark.copies.wire import Answer, Asked, received_answer, send_ans
 
 _LOG = logging.getLogger("headwater.spark")
 _LONGEST_ADDRESS = 100
-"""In bytes, of a socket's path; systems take 104 to 108."""
+"""In bytes, of a socket's path; systems take 104 to 108. Linux has a short name for a folder that is open."""
+_OPEN_FOLDERS = Path("/proc/self/fd")
 _WAITING = 16
 """How many workers may wait to be heard."""
 _GONE = (EOFError, OSError)
@@ -32,6 +33,7 @@ class Neighbours:
         """`answer` is called in threads of its own, one for each worker that asks."""
         self._folder, self._answer = folder, answer
         self._own = folder / str(os.getpid())
+        self._open_folder: int | None = None
         self._listener: Listener | None = None
         self._announced: set[Place] = set()
 
@@ -41,7 +43,7 @@ class Neighbours:
         if holder is None or holder == self._own:
             return None
         try:
-            with Client(str(holder), "AF_UNIX") as connection:
+            with Client(self._address(holder.name), "AF_UNIX") as connection:
                 asked.send(connection)
                 return received_answer(connection, asked.head)
         except _GONE:
@@ -64,6 +66,9 @@ class Neighbours:
         """Listen no more."""
         if self._listener is not None:
             self._listener.close()
+        if self._open_folder is not None:
+            os.close(self._open_folder)
+            self._open_folder = None
 
     def _file(self, place: Place) -> Path:
         return self._folder / f"{place.level}-{place.subtask}"
@@ -77,12 +82,23 @@ class Neighbours:
 
     def _listens(self) -> bool:
         """Whether others can ask this worker; where the path of its socket is too long, each has copies of its own."""
-        if self._listener is None and len(os.fsencode(self._own)) <= _LONGEST_ADDRESS:
+        if self._listener is None and (not self._is_far(self._own.name) or _OPEN_FOLDERS.is_dir()):
             self._folder.mkdir(mode=0o700, exist_ok=True)
             self._own.unlink(missing_ok=True)  # of a process that is gone and had the same number
-            self._listener = Listener(str(self._own), "AF_UNIX", backlog=_WAITING)
+            self._listener = Listener(self._address(self._own.name), "AF_UNIX", backlog=_WAITING)
             threading.Thread(target=self._listen, args=[self._listener], daemon=True, name="headwater-copies").start()
         return self._listener is not None
+
+    def _is_far(self, name: str) -> bool:
+        return len(os.fsencode(self._folder / name)) > _LONGEST_ADDRESS
+
+    def _address(self, name: str) -> str:
+        """A socket's path, or where that is too long a shorter one in this process."""
+        if not self._is_far(name):
+            return str(self._folder / name)
+        if self._open_folder is None:
+            self._open_folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        return str(_OPEN_FOLDERS / str(self._open_folder) / name)
 
     def _listen(self, listener: Listener) -> None:
         while True:
