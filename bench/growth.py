@@ -168,7 +168,7 @@ def moved_timers(*, on_disk: bool) -> Callable[[int], Run]:
 
 
 def keys_on_disk(count: int) -> Run:
-    """So many keys, written 10,000 an epoch; then some that are there are read and written."""
+    """So many keys, written 10,000 an epoch; then some that are there are read and written. Steps fetch a batch's keys."""
 
     def run() -> None:
         with backend(on_disk=True) as opened:
@@ -176,11 +176,11 @@ def keys_on_disk(count: int) -> Run:
             entries, tables = open_states([hw.ValueState("it", "long")], "step", pa.int64(), cursor, backend=opened)
             state: Any = tables["it"]
             for start in range(0, count, 10_000):
-                for key in range(start, start + 10_000):
+                for key in entries.fetch(range(start, start + 10_000)):
                     cursor.entry = entries.entry(key)
                     state.set(key)
                 state.changes()
-            for key in range(0, count, 97):
+            for key in entries.fetch(range(0, count, 97)):
                 cursor.entry = entries.entry(key)
                 state.set(state.get() + 1)
             state.changes()
