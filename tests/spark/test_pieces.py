@@ -14,8 +14,8 @@ TOKEN = "0123456789abcdef" * 2
 OTHER = "fedcba9876543210" * 2
 
 
-def stored(**records: bytes) -> tuple[dict[int, bytes], ReadRecords]:
-    found: dict[int, bytes] = {}
+def stored(**records: bytes) -> tuple[dict[int, bytes | memoryview], ReadRecords]:
+    found: dict[int, bytes | memoryview] = {}
     store = ReadRecords(found)
     for name, record in records.items():
         store.write(int(name[1:]), TOKEN, record)

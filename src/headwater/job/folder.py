@@ -9,7 +9,7 @@ from headwater.durable import PRIVATE_FOLDER
 from headwater.errors import JobError
 from headwater.job import lock
 from headwater.job.identity import JobIdentity, differences, shape_of
-from headwater.job.layout import JobLayout
+from headwater.job.layout import FORMAT, JobLayout
 from headwater.job.requests import forget_requests
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.origin import Origin
@@ -28,6 +28,7 @@ class JobFolder:
         self.job_id = ""
         self.resumed = False
         self.origin: Origin | None = None
+        self.version = FORMAT
 
     @property
     def first_epoch(self) -> int:
@@ -42,7 +43,7 @@ class JobFolder:
             self.job_id, self.origin = uuid.uuid4().hex, origin
             JobIdentity(plan.graph.name, self.job_id, shape, origin).write(self.layout.job)
             return
-        self.job_id, self.origin = known.job_id, known.origin
+        self.job_id, self.origin, self.version = known.job_id, known.origin, known.version
         if origin is not None:
             if self.origin is None or not self.origin.is_same(origin):
                 raise JobError.has_a_job(str(self.path), origin.path)

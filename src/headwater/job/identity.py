@@ -26,6 +26,7 @@ class JobIdentity(Versioned):
     shape: dict[str, Any]
     """What the job keeps, and on how many subtasks."""
     origin: Origin | None = None
+    version: int = layout.FORMAT
 
     @property
     def levels(self) -> int:
@@ -54,7 +55,7 @@ class JobIdentity(Versioned):
     @classmethod
     def _of(cls, content: dict[str, Any], where: str) -> Self:  # noqa: ARG003  it holds no record of another version
         origin = Origin.from_json(content["origin"]) if "origin" in content else None
-        found = cls(content["job"], content["id"], content["shape"], origin)
+        found = cls(content["job"], content["id"], content["shape"], origin, content.get("format", 1))
         steps, sources = found.shape["steps"], found.shape["sources"]
         if not fits(steps, dict[str, dict[str, Any]]) or not fits(sources, list[str]):
             raise TypeError("its steps and sources are not those of a job")

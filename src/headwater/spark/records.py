@@ -1,4 +1,4 @@
-"""The changelog's records in Spark's state store: one map from a number to bytes.
+"""The changelog's records in Spark's state store: one map from a number to bytes, as text.
 
 Registering a state variable costs 10 to 30 ms in each task, because the JVM makes its encoders anew; so there is one
 variable, with the simplest types, and the head is an entry of the map like any other. Schemas are given as objects, since
@@ -13,13 +13,17 @@ from abc import ABC, abstractmethod
 from io import BytesIO
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from headwater.errors import ChangelogError
+from headwater.spark.ascii import from_ascii, to_ascii
 from headwater.state.changelog import Head, pieces
 
 _KEY = StructType([StructField("number", LongType())])
-_VALUE = StructType([StructField("data", BinaryType())])
+_AS_TEXT = StructType([StructField("data", StringType())])
+_AS_BYTES = StructType([StructField("data", BinaryType())])
+_TEXT_SINCE = 2
+"""The version of job folders since which pieces are stored as text; Spark keeps the type that a variable began with."""
 VARIABLE = "changelog"
 HEAD = 0
 """The number of the head; records are numbered from 1, each with room for a million pieces."""
@@ -45,7 +49,7 @@ class PiecedRecords(ABC):
     """A `RecordStore` whose records are kept in numbered pieces."""
 
     @abstractmethod
-    def _get(self, number: int) -> bytes | bytearray | None:
+    def _get(self, number: int) -> bytes | memoryview | None:
         """What is kept under a number."""
 
     @abstractmethod
@@ -58,7 +62,11 @@ class PiecedRecords(ABC):
 
     def head(self) -> Head | None:
         stored = self._get(HEAD)
-        return None if stored is None else Head.from_text(stored.decode(errors="replace"), "the head of stored state")
+        return (
+            None
+            if stored is None
+            else Head.from_text(bytes(stored).decode(errors="replace"), "the head of stored state")
+        )
 
     def set_head(self, head: Head) -> None:
         self._put(HEAD, head.to_text().encode())
@@ -121,7 +129,7 @@ class PiecedRecords(ABC):
             raise ChangelogError.bad_blob(f"part {part} of record {sequence}: {error}") from None
 
 
-def _check(place: bytes | bytearray, piece: bytes | memoryview) -> int:
+def _check(place: bytes | memoryview, piece: bytes | memoryview) -> int:
     return zlib.crc32(piece[:_START_BYTES], zlib.crc32(place))
 
 
@@ -130,18 +138,29 @@ def _named(number: int) -> str:
     return f"part {part} of record {sequence}"
 
 
+def as_bytes(number: int, stored: bytes | bytearray | str) -> bytes | memoryview:
+    """What Spark's store has under a number."""
+    if not isinstance(stored, str):
+        return memoryview(stored)
+    try:
+        return from_ascii(stored)
+    except ValueError as error:
+        raise ChangelogError.bad_blob(f"{_named(number)}: {error}") from None
+
+
 class SparkRecordStore(PiecedRecords):
     """Records in a state variable; every call is a round trip to the JVM, so there are few of them."""
 
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._map = handle.getMapState(VARIABLE, _KEY, _VALUE)
+    def __init__(self, handle: StatefulProcessorHandle, folder_version: int) -> None:
+        self._is_text = folder_version >= _TEXT_SINCE
+        self._map = handle.getMapState(VARIABLE, _KEY, _AS_TEXT if self._is_text else _AS_BYTES)
 
-    def _get(self, number: int) -> bytearray | None:
+    def _get(self, number: int) -> bytes | memoryview | None:
         found = self._map.getValue((number,))
-        return None if found is None else found[0]
+        return None if found is None else as_bytes(number, found[0])
 
     def _put(self, number: int, data: bytes) -> None:
-        self._map.updateValue((number,), (data,))
+        self._map.updateValue((number,), (to_ascii(data) if self._is_text else data,))
 
     def _remove(self, number: int) -> None:
         self._map.removeKey((number,))
@@ -150,10 +169,10 @@ class SparkRecordStore(PiecedRecords):
 class ReadRecords(PiecedRecords):
     """Records that were read back, to look at."""
 
-    def __init__(self, found: dict[int, bytes]) -> None:
+    def __init__(self, found: dict[int, bytes | memoryview]) -> None:
         self._found = found
 
-    def _get(self, number: int) -> bytes | None:
+    def _get(self, number: int) -> bytes | memoryview | None:
         return self._found.get(number)
 
     def _put(self, number: int, data: bytes) -> None:

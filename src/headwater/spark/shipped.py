@@ -46,6 +46,7 @@ class ShippedJob:
     job_id: str
     run_id: str
     outbox: str
+    folder_version: int
     parallelism: int
     file: str
     digest: str
@@ -56,7 +57,8 @@ class ShippedJob:
         file = folder.layout.outbox.plan(run_id)
         write_atomically(file, pickled, private=True)
         digest = hashlib.sha256(pickled).hexdigest()
-        return cls(folder.job_id, run_id, str(folder.layout.outbox.path), parallelism, str(file), digest, folder.origin)
+        outbox = str(folder.layout.outbox.path)
+        return cls(folder.job_id, run_id, outbox, folder.version, parallelism, str(file), digest, folder.origin)
 
     def request(self, what: Request) -> None:
         """Let the source know; it plans in another process, so the word is a file."""

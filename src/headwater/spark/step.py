@@ -24,7 +24,7 @@ class LevelProcessor(StatefulProcessor):
         self._job, self._level = job, level
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._store = SparkRecordStore(handle)
+        self._store = SparkRecordStore(handle, self._job.folder_version)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         from headwater.spark.task import run_level

@@ -26,7 +26,7 @@ from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.taking import Part, write_part
 from headwater.spark.checkpoint_files import CheckpointFiles
 from headwater.spark.failures import found_in, marked, reason_in
-from headwater.spark.records import HEAD, VARIABLE, ReadRecords, first_number
+from headwater.spark.records import HEAD, VARIABLE, ReadRecords, as_bytes, first_number
 from headwater.spark.session import location
 from headwater.spark.worker import local_dir
 from headwater.state.changelog import Head, catch_up
@@ -71,10 +71,10 @@ class StoredEpoch:
     def level(self, plan: JobPlan, level: int, known: Sequence[LevelHost] = ()) -> Level:
         """The subtasks of a level as they were, in this process. Hosts that are known, and behind, are brought up to date."""
         since = min((first_number(host.sequence) for host in known), default=HEAD)
-        found: dict[int, dict[int, bytes]] = {subtask: {} for subtask in range(plan.parallelism)}
+        found: dict[int, dict[int, bytes | memoryview]] = {subtask: {} for subtask in range(plan.parallelism)}
         with self._records(level, plan.depth) as stored:
             for row in stored.where(f"number = {HEAD} or number >= {since}").toLocalIterator():
-                found[row.subtask][row.number] = bytes(row.data)
+                found[row.subtask][row.number] = as_bytes(row.number, row.data)
         records = [ReadRecords(pieces) for pieces in found.values()]
         if known and not all(map(_is_behind, known, records)):
             close_all(known)
@@ -138,7 +138,7 @@ class _Writer:
         with marked(), garbage_collection.worker_task():
             pieces = (row for batch in batches for row in batch.to_pylist())
             for subtask, its_pieces in groupby(pieces, key=itemgetter("subtask")):
-                records = {piece["number"]: piece["data"] for piece in its_pieces}
+                records = {piece["number"]: as_bytes(piece["number"], piece["data"]) for piece in its_pieces}
                 with closing(LevelHost(self.plan, self.level, subtask, local_dir=local_dir())) as host:
                     _caught_up(host, ReadRecords(records), self.level, subtask)
                     part = write_part(host, self.plan, subtask, Path(self.folder))

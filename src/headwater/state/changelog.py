@@ -18,8 +18,10 @@ from headwater.state.records import changed_bytes, dumped_bytes, sizes
 from headwater.state.slices import FORM, Slice
 from headwater.versioned import Versioned
 
-MAX_PIECE_BYTES = 4 << 20
-"""Spark's state calls take 20-50 ms for 4 MiB and grow faster than the size beyond it."""
+MAX_PIECE_BYTES = 1 << 19
+"""Spark copies a piece some ten times on its way, as one object each: larger ones are a burden to its garbage collector."""
+FIRST_RECORD_BYTES = 4 << 20
+"""About how large the records of the first base are: fewer would be more calls of the store, more would be held at once."""
 COMPACT_FROM_BYTES = 1 << 20
 """Below this a rebuild is cheaper than a compaction."""
 COMPACT_FACTOR = 3
@@ -201,10 +203,7 @@ def _begun(copy: WorkingCopy, store: RecordStore, token: str) -> tuple[Head, dic
 
 
 def _first_base(copy: WorkingCopy) -> Iterator[tuple[int, bytes]]:
-    """The records of the first base, with how many parts each has: none where the only record is all of it.
-
-    So many are together that a record is about one piece: fewer would be more calls of the store, more would be held at once.
-    """
+    """The records of the first base, with how many parts each has: none where the only record is all of it."""
     copy.forget_changes()
     count = copy.base_parts()
     if count == 1:
@@ -214,7 +213,7 @@ def _first_base(copy: WorkingCopy) -> Iterator[tuple[int, bytes]]:
     while part.first < count:
         record, width = copy.base(part), part.stop - part.first
         yield width, record
-        fitting = max(width * MAX_PIECE_BYTES // len(record), 1)
+        fitting = max(width * FIRST_RECORD_BYTES // len(record), 1)
         part = replace(part, first=part.stop, stop=min(part.stop + fitting, count))
 
 

@@ -16,7 +16,8 @@ from headwater.data.batch import Batch, timestamp_array
 from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import plan_job
-from headwater.spark.records import HEAD, ReadRecords
+from headwater.spark.ascii import to_ascii
+from headwater.spark.records import HEAD, ReadRecords, as_bytes
 from headwater.state.changelog import MemoryRecordStore, RecordStore, append, catch_up
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet
@@ -93,7 +94,7 @@ class Records(_Stored):
 
 
 class Pieces(_Stored):
-    """As Spark's store keeps them: the head, and pieces with the token of the attempt that wrote them.
+    """As Spark's store keeps them, as text: the head, and pieces with the token of the attempt that wrote them.
 
     One is lost, damaged, or in the place of another one.
     """
@@ -102,13 +103,14 @@ class Pieces(_Stored):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._pieces: dict[int, bytes] = {}
-        store = ReadRecords(self._pieces)
+        pieces: dict[int, bytes | memoryview] = {}
+        store = ReadRecords(pieces)
         for sequence in (1, 2, 3):
             store.write(sequence, f"{sequence:032d}", self._store.read(sequence) or b"")
         head = self._store.head()
         assert head is not None
         store.set_head(replace(head, token=f"{3:032d}"))
+        self._pieces = {number: to_ascii(bytes(piece)).encode() for number, piece in pieces.items()}
 
     def whole(self) -> dict[int, bytes]:
         return self._pieces
@@ -125,4 +127,5 @@ class Pieces(_Stored):
         return {**self._pieces, number: found}
 
     def read(self, artefact: dict[int, bytes]) -> None:
-        expect(self._dumped(ReadRecords(artefact)), self._dump, "the state")
+        stored = {number: as_bytes(number, piece.decode("latin-1")) for number, piece in artefact.items()}
+        expect(self._dumped(ReadRecords(stored)), self._dump, "the state")

@@ -14,7 +14,7 @@ from headwater.epoch.manifest import Manifest, Published
 from headwater.job import lock
 from headwater.job.folder import JobFolder
 from headwater.job.identity import JobIdentity
-from headwater.job.layout import JobLayout
+from headwater.job.layout import FORMAT, JobLayout
 from headwater.job.lock import Owner
 from headwater.job.reading import JobReader
 from headwater.plan.plan import plan_job
@@ -64,8 +64,11 @@ def test_a_folder_without_a_job_is_told_and_not_made(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_a_newer_version_is_refused_and_stays_as_it_is(layout: JobLayout) -> None:
-    layout.job.write_text('{"format": 2, "what": "ever"}')
-    with pytest.raises(hw.JobError, match=r"job\.json cannot be read: it is of version 2, .* use the newer Headwater"):
+    newer = FORMAT + 1
+    text = f'{{"format": {newer}, "what": "ever"}}'
+    layout.job.write_text(text)
+    told = rf"job\.json cannot be read: it is of version {newer}, .* use the newer Headwater"
+    with pytest.raises(hw.JobError, match=told):
         JobReader(layout.path).identity  # noqa: B018
     env = hw.Environment("sums", engine="local")
     env.from_rows([], "n long").sink(hw.connectors.memory())
@@ -73,7 +76,7 @@ def test_a_folder_of_a_newer_version_is_refused_and_stays_as_it_is(layout: JobLa
     with pytest.raises(hw.JobError, match="use the newer Headwater"):
         folder.claim(plan_job(env.graph, 1, 128))
     folder.close()
-    assert layout.job.read_text() == '{"format": 2, "what": "ever"}'
+    assert layout.job.read_text() == text
 
 
 def test_who_runs_a_job_is_seen_without_taking_its_lock(layout: JobLayout, elsewhere: subprocess.Popen[str]) -> None:

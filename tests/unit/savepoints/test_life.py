@@ -111,7 +111,7 @@ def test_much_state_of_a_savepoint_is_stored_in_several_records_and_saved_again(
     kept = MemoryRecordStore.set_head
     monkeypatch.setattr(MemoryRecordStore, "set_head", lambda store, head: heads.append(head) or kept(store, head))
     monkeypatch.setattr(slices, "_PART_ENTRIES", 1)
-    monkeypatch.setattr(changelog, "MAX_PIECE_BYTES", 1)
+    monkeypatch.setattr(changelog, "FIRST_RECORD_BYTES", 1)
     sink = hw.connectors.memory()
     more = [*ROWS, ("k0", 1, 40_000), ("k1", 1, 41_000)]
     running = job(sink, bounded=False, rows=more).start(from_=path)

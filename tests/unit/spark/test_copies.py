@@ -105,7 +105,7 @@ class OneWorker:
     def __post_init__(self) -> None:
         self.plan = plan_of(self.folder)
         digest = hashlib.sha256(b"").hexdigest()
-        job = ShippedJob("job", "run", str(self.folder / "outbox"), 2, str(self.folder / "plan"), digest, None)
+        job = ShippedJob("job", "run", str(self.folder / "outbox"), 2, 2, str(self.folder / "plan"), digest, None)
         self.copies = Copies(job, self.plan, self.folder)
 
     def epoch(self, number: int, place: Place, values: list[int], *, commits: bool = True) -> bool:

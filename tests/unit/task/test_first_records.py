@@ -23,7 +23,7 @@ PIECE = 16_000
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "_PART_ENTRIES", 32)
-    monkeypatch.setattr(changelog, "MAX_PIECE_BYTES", PIECE)
+    monkeypatch.setattr(changelog, "FIRST_RECORD_BYTES", PIECE)
 
 
 @pytest.fixture(params=["memory", "disk"])

@@ -91,7 +91,7 @@ def test_every_version_is_rebuilt_with_the_same_timers_in_the_same_order(
         patch.setattr(slices, "_PART_ENTRIES", 2)
         patch.setattr(changelog, "COMPACT_FACTOR", 0)
         patch.setattr(changelog, "COMPACT_FROM_BYTES", 0)
-        patch.setattr(changelog, "MAX_PIECE_BYTES", 1)
+        patch.setattr(changelog, "FIRST_RECORD_BYTES", 1)
         patch.setattr(DiskTimers, "SHARE", 0)
         store = MemoryRecordStore()
         with closing(LevelHost(PLANS["memory"], 1, 0)) as host, closing(LevelHost(PLANS[backend], 1, 0)) as behind:
