@@ -63,6 +63,7 @@ def test_killed_before_the_commit_after_it_and_while_it_is_published(
     assert totals_job.published(tmp_path) == expected
 
 
+@pytest.mark.long  # tests/spark/test_available_now.py crashes such runs before the commit and after it
 def test_runs_over_what_there_is_crashed_in_the_middle_with_rows_that_came_meanwhile(
     expected: Files, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -70,7 +70,13 @@ def test_task_that_dies_is_done_again(spark: SparkSession, tmp_path: Path) -> No
     assert totals_job.published(tmp_path / "spark") == _expected(log, tmp_path / "local")
 
 
-@pytest.mark.parametrize(("kind", "times", "error"), [("worker", 4, "JobError"), ("raise", 1, "UserCodeError")])
+@pytest.mark.parametrize(
+    ("kind", "times", "error"),
+    [
+        ("worker", 4, "JobError"),
+        pytest.param("raise", 1, "UserCodeError", marks=pytest.mark.long),  # tests/spark/test_failures.py has one level
+    ],
+)
 def test_job_whose_tasks_die_too_often_is_started_again(
     kind: str, times: int, error: str, spark: SparkSession, tmp_path: Path
 ) -> None:

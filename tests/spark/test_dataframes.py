@@ -85,6 +85,7 @@ def test_a_streaming_frame_is_read_once_over_restarts_and_a_savepoint(spark: Spa
     assert Counter(row.count for row in rows) == Counter([*range(1, 14), *range(1, 13)])
 
 
+@pytest.mark.long  # tests/recovery/test_frames_killed.py kills and crashes a job over such a frame
 def test_a_frame_that_differs_each_time_is_read_as_it_was_put_down(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.sql import functions as f
 

@@ -31,8 +31,15 @@ def holds(name: str, folder: Path, cut: float, scales: tuple[int, int], after: P
     transcripts._compare(transcripts._expected(transcript), found, transcript, "the two parts", ordered=False)
 
 
-@pytest.mark.parametrize("when", CUTS)
-@pytest.mark.parametrize("name", MANY)
+CASES = [
+    pytest.param(name, when, marks=[] if at % len(CUTS) == number else pytest.mark.long)
+    for at, name in enumerate(MANY)
+    for number, when in enumerate(CUTS)
+]
+"""Each transcript with one of the cuts, and in `make test-long` with all of them."""
+
+
+@pytest.mark.parametrize(("name", "when"), CASES)
 def test_a_transcript_holds_across_a_savepoint(name: str, when: str, tmp_path: Path) -> None:
     holds(name, tmp_path, *CUTS[when])
 
