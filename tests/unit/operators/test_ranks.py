@@ -213,6 +213,14 @@ def test_the_first_row_by_time_is_that_of_all_that_were_not_late(epochs: list[tu
     assert harness.status("keep_first")["late_dropped"] == sum(len(rows) for rows, _ in epochs) - len(timely)
 
 
+def test_first_rows_of_one_time_are_given_as_they_came() -> None:
+    """Whichever key came first, by a row of a later time."""
+    harness = Harness(node_of(KeepFirstNode.of, by="k"), "k string, id long")
+    harness.push_all([("b", 0), ("a", 1), ("b", 2)], [1, 0, 0])
+    harness.watermark(0)
+    assert [tuple(row) for row in harness.take()] == [("a", 1), ("b", 2)]
+
+
 @examples(100)
 @given(TIMED)
 def test_the_last_row_by_time_is_that_of_all_so_far(epochs: list[tuple[list[Any], int]]) -> None:

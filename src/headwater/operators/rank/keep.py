@@ -51,7 +51,7 @@ class KeepFirstOperator(KeepsRows):
             self._dropped.add(batch, late, time.watermark_ms, self._node.key)
         batch = batch.take(timely)
         first, _ = _ends(batch, group(key_arrays(batch, self._node.key), len(batch)))
-        batch = batch.take(first)
+        batch = batch.take(np.sort(first))  # as they came: of rows of one time, that is how they are given
         batch = batch.take(np.flatnonzero(~self._given.has(list(keys_of(batch, self._node.key)))))
         keys = keys_in(batch.table, self._names)
         is_earliest = np.ones(len(batch), np.bool_)
