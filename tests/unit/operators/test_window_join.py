@@ -122,16 +122,10 @@ actions = st.lists(
 END = [("watermark", "left", 200), ("watermark", "right", 200)]
 
 
-@pytest.mark.parametrize("windows", WINDOWS)
-@examples(60)
-@given(script=actions, lateness=st.sampled_from([0, 3, 10, 25]), how=st.sampled_from(["inner", *JOINS]))
-def test_joins_by_columns_and_by_element_give_the_rows_there_are(
-    windows: str, script: list[Any], lateness: int, how: str
-) -> None:
-    assigner = WINDOWS[windows]
-    naive = Naive(assigner, lateness, how)
-    by_columns = Harness(joined(assigner, lateness, how=how), INPUTS)
-    by_element = Harness(joined(assigner, lateness, by_element=True, how=how), INPUTS)
+def check_both_ways(windows: hw.WindowAssigner, script: list[Any], lateness: int, how: str) -> None:
+    naive = Naive(windows, lateness, how)
+    by_columns = Harness(joined(windows, lateness, how=how), INPUTS)
+    by_element = Harness(joined(windows, lateness, by_element=True, how=how), INPUTS)
     assert [type(o) for o in operators(by_columns) + operators(by_element)] == [WindowJoinOperator, WindowOperator]
     for action in [*script, *END]:
         kind, *arguments = action
@@ -139,6 +133,23 @@ def test_joins_by_columns_and_by_element_give_the_rows_there_are(
         assert play(by_columns, action) == expected
         assert play(by_element, action) == expected
     assert entries(by_columns) == entries(by_element) == {}
+
+
+@pytest.mark.parametrize("windows", WINDOWS)
+@examples(60)
+@given(script=actions, lateness=st.sampled_from([0, 3, 10, 25]), how=st.sampled_from(["inner", *JOINS]))
+def test_joins_by_columns_and_by_element_give_the_rows_there_are(
+    windows: str, script: list[Any], lateness: int, how: str
+) -> None:
+    check_both_ways(WINDOWS[windows], script, lateness, how)
+
+
+@pytest.mark.parametrize("how", ["inner", *JOINS])
+@pytest.mark.parametrize(("first", "second"), [("left", "right"), ("right", "left")])
+def test_late_row_that_can_meet_none_lets_the_window_of_its_key_fire_again(first: str, second: str, how: str) -> None:
+    fired = [("watermark", "left", 9), ("watermark", "right", 9)]
+    script = [("row", first, None, 0, 3), *fired, ("row", second, None, 1, 4)]
+    check_both_ways(WINDOWS["sliding"], script, 10, how)
 
 
 @examples(60)

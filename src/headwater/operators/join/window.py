@@ -23,7 +23,7 @@ from headwater.late_rows import LateRow, newest
 from headwater.operators.contract import Emit, StatefulOperator, StepTime, TwoInputs
 from headwater.operators.grouping import Codes, Columns, among, group, stacked
 from headwater.operators.join.columns import PairColumns, taken
-from headwater.operators.join.keys import can_meet, key_columns, key_names, keyed_rows, stored_schema, with_key_column
+from headwater.operators.join.keys import can_meet, key_columns, key_names, stored_schema, with_key_column
 from headwater.operators.join.matching import NONE, alone, matches
 from headwater.operators.pairs import places_of_pairs
 from headwater.operators.window.late import LateRows
@@ -217,17 +217,22 @@ class JoinSide:
         return found if keys is None else found.filter(pa.array(among(self.keys(found), keys)))
 
     def add(self, batch: Batch, assigner: SlicedAssigner, watermark_ms: int) -> list[tuple[int, pa.Table]]:
-        """Keep the rows that are not late, and unless it keeps all, have a key without nulls; gives them by slice."""
+        """Keep the rows that are not late and, unless it keeps all, have a key without nulls.
+
+        Gives those that are not late, by slice: also one that is not kept lets the window of its key fire again.
+        """
         starts = self._schedule.starts(batch, self._step)
         is_open = self._schedule.are_open(starts, watermark_ms)
         if not is_open.all():
             self.late.add_rows(batch, ~is_open, assigner, watermark_ms)
             batch = batch.take(np.flatnonzero(is_open))
-        rows = with_key_column(batch, self._input.key) if self._keeps_all else keyed_rows(batch, self._input.key)
-        added = list(self._by_slice(rows))
-        for start, rows in added:
-            self.slices.add(start, rows)
-        return added
+        rows = with_key_column(batch, self._input.key)
+        kept = timely = list(self._by_slice(rows))
+        if not self._keeps_all and not (meets := can_meet(rows.table, self._key_names)).all():
+            kept = list(self._by_slice(rows.take(np.flatnonzero(meets))))
+        for start, table in kept:
+            self.slices.add(start, table)
+        return timely
 
     def _by_slice(self, batch: Batch) -> Iterator[tuple[int, pa.Table]]:
         found, codes = np.unique(self._schedule.starts(batch, self._step), return_inverse=True)
