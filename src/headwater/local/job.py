@@ -7,7 +7,6 @@ last committed epoch after a failure, as a job on Spark does.
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 import uuid
 import weakref
@@ -34,6 +33,7 @@ from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.taking import Epoch, Part, take, write_part
+from headwater.scratch import Scratch
 from headwater.task.host import Outcome
 from headwater.task.outlet import Routed
 
@@ -50,9 +50,11 @@ class LocalJob(SupervisedJob):
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
         super().__init__(plan, settings)
-        self._folder = Path(tempfile.mkdtemp(prefix="headwater-local-"))
-        self._sources = Path(tempfile.mkdtemp(prefix="headwater-local-sources-"))
-        weakref.finalize(self, shutil.rmtree, self._sources, ignore_errors=True)  # a job that has ended can be saved
+        scratch = Scratch("local")
+        self._outbox, self._sources = scratch.path / "outbox", scratch.path / "sources"
+        self._outbox.mkdir()
+        self._sources.mkdir()
+        weakref.finalize(self, scratch.close)  # a job that has ended can be saved
         self._job_id = uuid.uuid4().hex
         self._cluster = LocalCluster(plan, origin=settings.origin, stopwatch=settings.stopwatch)
         self._committed = threading.Lock()
@@ -71,7 +73,7 @@ class LocalJob(SupervisedJob):
         super().start()
 
     def claim(self, origin: Origin | None) -> Claim:
-        return Claim(self._job_id, origin, resumed=False, outbox=self._folder)
+        return Claim(self._job_id, origin, resumed=False, outbox=self._outbox)
 
     def is_committed(self, epoch: int) -> bool:
         return self._offset is not None and epoch < self._offset.epoch
@@ -103,7 +105,7 @@ class LocalJob(SupervisedJob):
         self._protocol.recover(again=True)
 
     def release(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._outbox, ignore_errors=True)
 
     def _run_epochs(self) -> str:
         plan, settings = self._plan, self._settings
@@ -166,7 +168,7 @@ class LocalJob(SupervisedJob):
     def _report(
         self, outcome: Outcome, place: str, positions: BySplit | None = None, *, idle: bool = False
     ) -> TaskReport:
-        staged = stage(self._plan, self._folder, outcome.epoch, place, outcome.sink_batches)
+        staged = stage(self._plan, self._outbox, outcome.epoch, place, outcome.sink_batches)
         return TaskReport(tuple(staged), outcome.steps, positions or {}, idle=idle)
 
     def _commit(self, end: Offset, what: Computed) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 import uuid
 from contextlib import closing
@@ -35,6 +33,7 @@ from headwater.savepoints.errors import SavepointError
 from headwater.savepoints.files import Savepoint
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.taking import Epoch, take
+from headwater.scratch import Scratch
 from headwater.spark.checkpoint_files import CheckpointFiles
 from headwater.spark.commits import Commits
 from headwater.spark.errors import EngineGone
@@ -73,9 +72,12 @@ class SparkJob(SupervisedJob):
     engine = "spark"
 
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
-        self._is_temporary = settings.job_dir is None
-        self._folder = JobFolder(settings.job_dir or Path(tempfile.mkdtemp(prefix=f"headwater-{plan.graph.name}-")))
-        super().__init__(plan, settings, None if self._is_temporary else self._folder.layout)
+        path, self._scratch = settings.job_dir, None
+        if path is None:
+            self._scratch = Scratch("job")
+            path = self._scratch.path / "job"
+        self._folder = JobFolder(path)
+        super().__init__(plan, settings, self._folder.layout if self._scratch is None else None)
         self._session: SparkSession | None = None
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
@@ -358,7 +360,7 @@ class SparkJob(SupervisedJob):
         return StoredEpoch(self._spark, self._folder.layout.checkpoint, self._commits.batch(epoch))
 
     def _save(self, path: Path) -> Savepoint:
-        if self._is_temporary and not self._folder.path.exists():
+        if self._scratch is not None and not self._folder.path.exists():
             raise SavepointError.not_kept(self.name, path)
         self._wait_until_published(path)
         epoch = self._epoch_to_save(path)
@@ -392,5 +394,5 @@ class SparkJob(SupervisedJob):
             self._shipped.remove()
         self._history.close()
         self._folder.close()
-        if self._is_temporary:
-            shutil.rmtree(self._folder.path, ignore_errors=True)
+        if self._scratch is not None:
+            self._scratch.close()
