@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
-from tests.parts import shared_classes
+from tests.parts import shared_classes, temporary_files
 from tests.parts.examples import LONG, examples
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.parts.postgres import PostgresServer
 
+temporary_files.use()
 shared_classes.use()
 
 hypothesis.settings.register_profile("headwater", examples(100), deadline=None, derandomize=not LONG, print_blob=True)
