@@ -4,9 +4,9 @@ A job on Spark keeps a value and a map for each key, with a ttl of a minute; eve
 before, and asks some of the newest again. After `--settle` minutes the job is in its steady state: from there on the
 resident memory of the workers, the entries and their size, what a worker without a copy would have to read, and the files
 of the job folder are looked at every few seconds. Changelog and checkpoints go up and down by themselves, as bases are
-written and old files removed, so peaks count: a figure is flat if the highest one in the newer half of the steady time is
-less than `--rise` above the highest one in its older half. The steady time must be long enough for some bases. A picture
-of all of it is written, and the last line is JSON.
+written and old files removed, so a moment says little: a figure is flat if its mean over the newer half of the steady time
+is less than `--rise` above that over its older half. The steady time must be long enough for some bases. A picture of all
+of it is written, and the last line is JSON.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from parts.memory import resident_bytes
@@ -77,14 +78,14 @@ def look(job: hw.Job, job_dir: Path, began: float) -> Look:
     """How large everything is now."""
     status = job.status()
     step = status.steps.get("visits")
-    newest = list(hw.checkpoints(job_dir))[-1:]
+    stored = [one.stored_bytes for one in hw.checkpoints(job_dir) if one.stored_bytes is not None]
     size = sum(one.stat().st_size for one in list(job_dir.rglob("*")) if one.is_file())
     return Look(
         (time.monotonic() - began) / 60,
         sum(resident_bytes(os.getpid(), "pyspark.daemon")) / 1e6,
         0 if step is None else sum(step.state.values()),
         0 if step is None else sum(step.state_bytes.values()) / 1e6,
-        (newest[0].stored_bytes or 0) / 1e6 if newest else 0,
+        stored[-1] / 1e6 if stored else 0,
         size / 1e6,
         0 if step is None else step.counters.get("state_expired", 0),
         status.epoch,
@@ -92,9 +93,9 @@ def look(job: hw.Job, job_dir: Path, began: float) -> Look:
 
 
 def rise(values: Sequence[float]) -> float:
-    """By what part of it the peak of the newer half is above that of the older half."""
+    """By what part of it the mean of the newer half is above that of the older half."""
     middle = len(values) // 2
-    older, newer = max(values[:middle], default=0.0), max(values[middle:], default=0.0)
+    older, newer = mean(values[:middle] or [0.0]), mean(values[middle:] or [0.0])
     return newer / older - 1 if older else 0.0
 
 
@@ -127,9 +128,9 @@ def main() -> None:
     options.add_argument("--minutes", type=float, default=30)
     options.add_argument("--rate", type=float, default=2_000, help="rows a second")
     options.add_argument("--every", type=float, default=2, help="seconds between two looks")
-    options.add_argument("--settle", type=float, default=5, help="minutes until the job is in its steady state")
+    options.add_argument("--settle", type=float, default=10, help="minutes until the job is in its steady state")
     options.add_argument(
-        "--rise", type=float, default=0.1, help="what part of it the peak of a flat figure may rise by"
+        "--rise", type=float, default=0.1, help="what part of it the mean of a flat figure may rise by"
     )
     options.add_argument("--backend", choices=("memory", "disk"), default="memory")
     options.add_argument("--picture", type=Path, default=Path(tempfile.gettempdir()) / "soak.svg")
@@ -149,7 +150,7 @@ def main() -> None:
     print(told)
     print(f"picture: {args.picture}")
     for name, share in rises.items():
-        print(f"{UNITS[name][0]}: the newer half peaks {share:+.1%} beside the older one")
+        print(f"{UNITS[name][0]}: the newer half is {share:+.1%} beside the older one")
     last = asdict(looks[-1]) if looks else {}
     print(json.dumps({"bench": "soak", "flat": is_flat, "rises": rises, "last": last}))
     sys.exit(0 if is_flat else 1)
