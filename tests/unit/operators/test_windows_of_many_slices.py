@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from tests.parts.examples import examples
 from tests.parts.work import calls_of
 
@@ -147,6 +147,7 @@ def test_results_are_those_of_windows_one_by_one(
     before=scripts,
     after=scripts,
 )
+@example(hw.sliding("257 ms", "16 ms"), ("k",), "0 s", [0], [[(0, "a", 0, 0)]])  # nothing is stored but how far it is
 def test_windows_stored_one_by_one_go_on_by_slices(
     windows: hw.WindowAssigner, key: tuple[str, ...], lateness: str, before: list[Any], after: list[Any]
 ) -> None:

@@ -63,8 +63,7 @@ class WholeWindows:
             self._windows.setdefault(Window(*scope[1:]), []).append(scope[0])
             if timers and scope not in waiting:
                 fired_ms = max(fired_ms, scope[2] - 1)
-        if timers:
-            schedule.watermark_ms = max(schedule.watermark_ms, fired_ms)
+        schedule.watermark_ms = max(schedule.watermark_ms, fired_ms)
         for window in self._windows:
             schedule.expect_window(window)
 
