@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.parts.examples import examples
 
@@ -135,6 +135,7 @@ def test_names_and_literals_stay_what_they_are(table: str, column: str, value: s
 
 @examples(100)
 @given(names, st.text(max_size=30))
+@example(")", "")
 def test_any_option_is_taken_or_refused(key: str, value: str) -> None:
     env = hw.Environment("hostile", engine="local")
     options = ", ".join(

@@ -33,6 +33,14 @@ def refused(env: hw.Environment, script: str) -> str:
     return str(failed.value)
 
 
+def test_columns_in_quotes_may_be_named_as_words_and_signs(env: hw.Environment) -> None:
+    env.run_sql(f"""
+        CREATE TABLE o (`select` INT, `)` INT) {MEMORY};
+        INSERT INTO o (`select`, `)`) SELECT n, n + 1 FROM sales WHERE n < 2;
+    """)
+    assert rows_of(env, "o") == [(1, 2)]
+
+
 def test_columns_are_cast_by_position(env: hw.Environment) -> None:
     env.run_sql(f"""
         CREATE TABLE o (a STRING, b BIGINT, c DECIMAL(10, 2), d DOUBLE) {MEMORY};

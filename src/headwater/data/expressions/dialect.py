@@ -116,7 +116,13 @@ class FlinkParser(parser.Parser):
 
     def _is_at(self, *words: str) -> bool:
         """Whether one of some words comes next, or the end."""
-        return not self._curr or self._curr.text.upper() in words
+        return not self._curr or self._is_word(self._curr, *words)
+
+    def _is_word(self, token: Any, *words: str) -> bool:
+        """Whether there is a token that is one of some words or signs; what is in quotes is none."""
+        if not token or token.token_type in self.TEXT_MATCH_EXCLUDED_TOKENS:
+            return False
+        return token.text.upper() in words
 
 
 class _FlinkTokenizer(tokens.Tokenizer):

@@ -292,7 +292,7 @@ class StatementParser(QueryParser):
         if table is None:
             self._fail("expected the name of a table", self._curr)
         columns: tuple[str, ...] = ()
-        if self._is_at("(") and self._next and self._next.text.upper() not in ("SELECT", "WITH", "VALUES", "("):
+        if self._is_at("(") and not self._is_word(self._next, "SELECT", "WITH", "VALUES", "("):
             self._match_l_paren()
             columns = tuple(self._parse_csv(self._name))
             self._match_r_paren()
@@ -313,7 +313,7 @@ class StatementParser(QueryParser):
 
     def _name(self) -> Any:
         found = self._parse_id_var()
-        if found is None or (self._curr and self._curr.text == "."):
+        if found is None or self._is_word(self._curr, "."):
             self._fail("expected a plain name: there are no catalogs and databases", self._curr)
         return found.name
 

@@ -32,7 +32,7 @@ class QueryParser(FlinkParser):
         return super()._parse_table(*args, **settings)
 
     def _is_table_call(self) -> bool:
-        return bool(self._curr and self._curr.text.upper() == "TABLE" and self._next and self._next.text == "(")
+        return self._is_word(self._curr, "TABLE") and self._is_word(self._next, "(")
 
     def _table_call(self) -> exp.Expr:
         self._advance(2)
@@ -46,7 +46,7 @@ class QueryParser(FlinkParser):
 
     def _table_argument(self) -> exp.Expr:
         """`TABLE t`, `DESCRIPTOR(c)`, an expression, or one of them behind `NAME =>`."""
-        if self._next and self._next.text == "=>":
+        if self._is_word(self._next, "=>"):
             name = exp.Var(this=self._curr.text.upper()).update_positions(self._curr)
             self._advance(2)
             return exp.Kwarg(this=name, expression=self._table_argument())
@@ -70,7 +70,7 @@ class QueryParser(FlinkParser):
 
     def _parse_lateral(self) -> Any:
         """`LATERAL TABLE(f(x)) AS t (a, b)`."""
-        if self._curr and self._curr.text.upper() == "LATERAL" and self._next and self._next.text.upper() == "TABLE":
+        if self._is_word(self._curr, "LATERAL") and self._is_word(self._next, "TABLE"):
             self._advance()
             call = self._table_call()
             return self._behind(exp.Lateral(this=call), {})
