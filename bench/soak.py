@@ -3,10 +3,11 @@
 A job on Spark keeps a value and a map for each key, with a ttl of a minute; every second brings keys that were never seen
 before, and asks some of the newest again. After `--settle` minutes the job is in its steady state: from there on the
 resident memory of the workers, the entries and their size, what a worker without a copy would have to read, and the files
-of the job folder are looked at every few seconds. Changelog and checkpoints go up and down by themselves, as bases are
-written and old files removed, so a moment says little: a figure is flat if its mean over the newer half of the steady time
-is less than `--rise` above that over its older half. The steady time must be long enough for some bases. A picture of all
-of it is written, and the last line is JSON.
+of the checkpoints are looked at every few seconds. Spark is told to remove what it need not keep six times as often as it
+does by itself: else most of the files are such, and their number goes up and down with nothing but its rounds. Changelog
+and checkpoints go up and down by themselves, as bases are written and old files removed, so a moment says little: a figure
+is flat if its mean over the newer half of the steady time is less than `--rise` above that over its older half. The steady
+time must be long enough for some bases. A picture of all of it is written, and the last line is JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ UNITS = {
     "entries": ("entries of the state", "entries"),
     "state_mb": ("size of the state, as columns", "MB"),
     "stored_mb": ("to read when a worker has no copy", "MB"),
-    "folder_mb": ("files of the job folder", "MB"),
+    "checkpoint_mb": ("files of the checkpoints", "MB"),
 }
 
 
@@ -69,7 +70,7 @@ class Look:
     entries: float
     state_mb: float
     stored_mb: float
-    folder_mb: float
+    checkpoint_mb: float
     expired: int
     epoch: int
 
@@ -79,7 +80,7 @@ def look(job: hw.Job, job_dir: Path, began: float) -> Look:
     status = job.status()
     step = status.steps.get("visits")
     stored = [one.stored_bytes for one in hw.checkpoints(job_dir) if one.stored_bytes is not None]
-    size = sum(one.stat().st_size for one in list(job_dir.rglob("*")) if one.is_file())
+    size = sum(one.stat().st_size for one in list((job_dir / "checkpoint").rglob("*")) if one.is_file())
     return Look(
         (time.monotonic() - began) / 60,
         sum(resident_bytes(os.getpid(), "pyspark.daemon")) / 1e6,
@@ -103,7 +104,12 @@ def run(folder: Path, args: argparse.Namespace) -> tuple[list[Look], hw.StateExp
     """Let the job run, and look at it."""
     job_dir = folder / "job"
     env = hw.Environment(
-        "soak", job_dir=job_dir, checkpoint_interval="1 s", checkpoints_retained=20, state_backend=args.backend
+        "soak",
+        job_dir=job_dir,
+        checkpoint_interval="1 s",
+        checkpoints_retained=20,
+        state_backend=args.backend,
+        spark_config={"spark.sql.streaming.stateStore.maintenanceInterval": "10s"},
     )
     source = hw.connectors.generator(visit, rate=args.rate)
     visits = env.source(source, SCHEMA).key_by("user").process(Visits(), "user long, n long", name="visits")
