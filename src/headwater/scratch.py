@@ -43,10 +43,24 @@ class Scratch:
 
 
 def _remove_abandoned(parent: Path, prefix: str) -> None:
-    for lock in parent.glob(f"{prefix}*/{_LOCK}"):
+    for folder in parent.glob(f"{prefix}*"):
         try:
-            with lock.open() as file:
+            with (folder / _LOCK).open() as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(lock.parent, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
+        except FileNotFoundError:  # it is being made, or somebody has written to it after it was removed
+            if not _is_alive(folder.name.removeprefix(prefix).partition("-")[0]):
+                shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # its process lives, or another one removes it
             continue
+
+
+def _is_alive(number: str) -> bool:
+    """Whether there is a process of this number; what is none is left alone."""
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError, ValueError):
+        return True
+    return True

@@ -327,6 +327,18 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next_one_and_that_of_a
     mine.close()
 
 
+def test_what_was_written_to_the_folder_of_a_process_after_its_end_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    run(tmp_path, "late = Scratch('state', folder); late.close(); (late.path / 'late').mkdir(parents=True)")
+    run(tmp_path, "(folder / f'{Scratch(chr(120), folder).path.name}-other').mkdir()")  # not one of this kind
+    living = Scratch("state", tmp_path)
+    living.close()
+    (living.path / "late").mkdir(parents=True)
+    mine = Scratch("state", tmp_path)
+    assert {path.name for path in tmp_path.glob("headwater-state-*")} == {living.path.name, mine.path.name}
+    assert len(list(tmp_path.glob("headwater-x-*"))) == 1
+    mine.close()
+
+
 def test_a_forked_process_leaves_the_folder_of_its_parent_alone(tmp_path: Path) -> None:
     run(tmp_path, "kept = Scratch('state', folder); os.fork() or sys.exit(); os.wait(); assert kept.path.is_dir()")
 

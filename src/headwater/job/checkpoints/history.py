@@ -24,8 +24,8 @@ from headwater.job.checkpoints.stored import Damage, StoredEpochs
 from headwater.job.status import JobStatus, StepStatus
 from headwater.versioned import Versioned
 
-_PRUNE_AFTER_LINES = 1000
-"""Seldom enough to cost nothing, often enough to keep the file at about a megabyte."""
+_PRUNE_AFTER_LINES = 256
+"""Seldom enough to cost nothing, often enough for the file to stay small beside what Spark keeps."""
 
 
 @dataclass(frozen=True)
