@@ -214,3 +214,23 @@ def test_large_rows_and_large_state_are_cut_and_joined_again(spark: SparkSession
     assert env.from_rows(rows, "k string, text string").key_by("k").process(
         Remember(), "k string, n long"
     ).collect() == [("a", size * n) for n in range(1, 5)]
+
+
+class Runs(hw.KeyedProcessFunction):
+    """Tells which runs its worker keeps state of."""
+
+    n = hw.ValueState("long", default=0)
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        from headwater.spark.worker import _workers
+
+        self.n.set(self.n.get() + 1)
+        yield {"jobs": sorted({kept.plan.graph.name for kept in _workers.values()})}
+
+
+def test_workers_forget_the_state_of_a_job_that_has_ended(spark: SparkSession) -> None:
+    for job in ("one", "other"):
+        env = hw.Environment(job, spark=spark, parallelism=2)
+        rows = env.from_rows([(f"k{n}",) for n in range(8)], "k string")
+        told = rows.key_by("k").process(Runs(), "jobs array<string>").collect()
+        assert [row.jobs for row in told] == [[job]] * 8

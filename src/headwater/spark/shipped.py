@@ -99,6 +99,11 @@ class ShippedJob:
     def _failure(self) -> Path:
         return Path(self.file).with_suffix(".failure")
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has come to its end: its driver has removed its files."""
+        return not Path(self.file).exists()
+
     def remove(self) -> None:
         """Remove the run's files after it."""
         Path(self.file).unlink(missing_ok=True)

@@ -62,10 +62,10 @@ def worker_of(job: ShippedJob) -> Worker:
     """What this process keeps of a job's run; read from its plan at the first call."""
     key = f"{job.job_id}/{job.run_id}"
     if key not in _workers:
-        earlier = [run for run in _workers if run.startswith(f"{job.job_id}/")]
-        for run in earlier:
-            _workers.pop(run).close()  # that run of the job is over
-        if earlier:
+        over = [run for run, kept in _workers.items() if kept.job.job_id == job.job_id or kept.job.is_over]
+        for run in over:
+            _workers.pop(run).close()
+        if over:
             garbage_collection.look_at_everything()
         _workers[key] = Worker(job, _plan_of(job))
     return _workers[key]
