@@ -51,7 +51,7 @@ class LocalJob(SupervisedJob):
     def __init__(self, plan: JobPlan, settings: Settings) -> None:
         super().__init__(plan, settings)
         scratch = Scratch("local")
-        self._outbox, self._sources = scratch.path / "outbox", scratch.path / "sources"
+        self._outbox, self._sources = scratch.path / "staged", scratch.path / "notes"
         self._outbox.mkdir()
         self._sources.mkdir()
         weakref.finalize(self, scratch.close)  # a job that has ended can be saved
