@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _LEAST_CACHE_BYTES = 8 << 20
 """Below this RocksDB reads its own index again and again."""
-_LET_GO = 8
+_LET_GO = 16
 """What is let go at a time is this part of what may be held, so that no epoch pays for many."""
 
 
