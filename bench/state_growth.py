@@ -158,6 +158,11 @@ def written(job_dir: Path) -> list[int]:
     return [sum((step.changelog_bytes or {}).values()) for step in steps if step is not None]
 
 
+def slowest_text(one: Measured) -> str:
+    """How far the slowest epoch is from the others, in a line."""
+    return f"{one.backend}, {one.keys:,} keys: the slowest epoch took {one.max_ms / one.p50_ms:.2f} times the median"
+
+
 def shares_text(one: Measured) -> str:
     """What an epoch writes beside what it touches, in a line."""
     return (
@@ -187,7 +192,7 @@ def main() -> None:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             print(json.dumps(vars(found[-1])), flush=True)
-            print(shares_text(found[-1]), flush=True)
+            print(slowest_text(found[-1]), shares_text(found[-1]), sep="\n", flush=True)
     for backend in ("disk", "memory"):
         medians = [one.p50_ms for one in found if one.backend == backend]
         if medians:

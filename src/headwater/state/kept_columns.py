@@ -73,8 +73,12 @@ class KeptByColumns:
         places = [self._places.pop(key) for key in keys]
         self._removed.update(zip(keys, places, strict=True))
         self._written.append(np.array(places, np.int64))
+        self._empty(self._written[-1])
+
+    def _empty(self, places: Places) -> None:
+        """Let places have no values, which may be large."""
         for column, field in zip(self._columns, self._schema, strict=True):
-            column.put(self._written[-1], pa.nulls(len(places), field.type))
+            column.put(places, pa.nulls(len(places), field.type))
 
     def last(self, keys: Sequence[Any]) -> npt.NDArray[np.int64]:
         places = np.fromiter(map(self._places.__getitem__, keys), np.int64, len(keys))
@@ -83,6 +87,14 @@ class KeptByColumns:
 
     def _add_keys(self, keys: Sequence[Any]) -> Sequence[int]:
         """Give places to keys that have none."""
+        if keys and not self._removed and len(self._free) >= len(keys):
+            free = self._free[-len(keys) :]
+            del self._free[-len(keys) :]
+            for place, key in zip(free, keys, strict=True):
+                self._keys[place] = key
+            self._places.update(zip(keys, free, strict=True))
+            self._taken.update(free)
+            return free
         if self._removed or self._free:
             return [self._add_key(key) for key in keys]
         places = range(len(self._keys), len(self._keys) + len(keys))

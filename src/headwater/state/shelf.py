@@ -6,12 +6,14 @@ much (`state/disk/shelf.py`); whoever has them reads them from there without not
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy.typing as npt
 import pyarrow as pa
+
+MOST_RUN_BYTES = 16 << 20
+"""A merge of so much takes a part of an epoch; more runs are looked through instead."""
 
 
 class Piece(Protocol):
@@ -39,7 +41,7 @@ class Shelf(Protocol):
     """Holds pieces for one step on one subtask."""
 
     most_bytes: int
-    """Runs are not made larger than that by merging: a merge has its rows in memory, and is done within an epoch."""
+    """Runs are not made larger than that by merging: a merge is done within an epoch, and has its rows in memory."""
 
     def put(self, piece: Piece) -> None:
         """Take care of a piece, which is not written to any more."""
@@ -48,7 +50,7 @@ class Shelf(Protocol):
 class MemoryShelf:
     """Leaves everything where it is."""
 
-    most_bytes = sys.maxsize
+    most_bytes = MOST_RUN_BYTES
 
     def put(self, piece: Piece) -> None:
         """Memory has room, or the job fails."""
@@ -57,11 +59,17 @@ class MemoryShelf:
 IN_MEMORY = MemoryShelf()
 
 
-def is_merge_due(runs: Sequence[SortedRun], shelf: Shelf) -> bool:
-    """Whether the last two runs, the newest ones, should be one: each is to be twice as large as the next, or the largest."""
-    if len(runs) < 2 or len(runs[-2]) >= 2 * len(runs[-1]):
-        return False
-    return runs[-2].size_bytes + runs[-1].size_bytes <= shelf.most_bytes
+def due_for_merge(runs: Sequence[SortedRun], shelf: Shelf) -> int:
+    """How many of the last runs, the newest ones, should be one: each is to be twice as large as the next, or the largest.
+
+    They are told together, so that none of their rows is written twice.
+    """
+    count, rows, size_bytes = 0, 0, 0
+    for run in reversed(runs):
+        if count and (len(run) >= 2 * rows or size_bytes + run.size_bytes > shelf.most_bytes):
+            break
+        count, rows, size_bytes = count + 1, rows + len(run), size_bytes + run.size_bytes
+    return count if count > 1 else 0
 
 
 class KeptTable:

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -11,6 +14,10 @@ from headwater.data.schema import parse_type
 from headwater.state.accumulators import Accumulators, open_accumulators
 from headwater.state.backend import StateBackend
 from headwater.state.columns import Places
+from headwater.state.disk.accumulators import DiskAccumulators
+from headwater.state.disk.backend import DiskBackend
+from headwater.state.disk.bound import Bound
+from headwater.state.disk.cold import ColdRows
 from headwater.state.memory_backend import MEMORY
 
 SCHEMA = pa.schema([("n.count", pa.int64()), ("last.value", pa.string())])
@@ -163,3 +170,42 @@ def test_copies_of_what_comes_and_goes_stay_the_same(backend: StateBackend) -> N
                 assert other.table.dump().equals(kept.table.dump())
                 assert len(other.table) == len(here) == len(kept.table)
             kept, copy = (copy, from_dump) if backend is MEMORY else (kept, from_dump)
+
+
+@pytest.mark.parametrize("dtype", [pa.int64(), pa.string()], ids=["numbers", "texts"])
+def test_what_does_not_fit_memory_goes_to_disk_bit_by_bit(
+    dtype: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, bound = pa.schema([("n", pa.int64()), ("last", dtype)]), Bound(400_000)
+    allowed, put, let_go = bound.size_bytes * bound.ENTRIES, ColdRows.put, []
+
+    def counted(cold: ColdRows, rows: pa.Table) -> None:
+        let_go.append(len(rows))
+        put(cold, rows)
+
+    monkeypatch.setattr(ColdRows, "put", counted)
+    with closing(DiskBackend("step", tmp_path, bound)) as on_disk:
+        kept, known = [open_accumulators("kept", schema, "step", pa.int64(), backend=one) for one in (on_disk, MEMORY)]
+        chance = random.Random(1)
+        for epoch in range(60):
+            keys = chance.sample(range(3_000), 50)
+            last = pa.array([f"{epoch}"] * 50, pa.string()).cast(dtype)
+
+            def fold(places: Places, table: pa.Table, last: pa.Array = last) -> pa.Table:
+                n = np.ones(50, np.int64)
+                n[places] += table["n"].to_numpy()
+                return pa.table({"n": n, "last": last})
+
+            assert kept.update(keys, fold) == known.update(keys, fold)
+            if epoch % 7 == 6:
+                for one in (kept, known):
+                    one.remove(keys[:20])
+            assert kept.table.changes() == known.table.changes()
+            assert isinstance(kept, DiskAccumulators)
+            assert kept.held_bytes <= allowed
+            assert len(let_go) <= epoch + 1
+            assert len(kept._keys) < 1_000, "places are used again"
+        assert len(let_go) > 10
+        assert max(let_go) <= 100, "about what an epoch brings, not all"
+        assert len(kept.table) == len(known.table)
+        assert kept.table.dump() == known.table.dump()

@@ -19,7 +19,7 @@ from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
 from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged
-from headwater.state.shelf import IN_MEMORY, Shelf, is_merge_due
+from headwater.state.shelf import IN_MEMORY, Shelf, due_for_merge
 from headwater.state.slices import Slice
 from headwater.state.spread import InOneOrder, Spread, by_columns
 from headwater.state.table import PUT, REMOVE
@@ -96,9 +96,9 @@ class RowStore:
     def _put(self, run: Run) -> None:
         self._alive += len(run) - run.died(self.end)
         self._runs.append(run)
-        while is_merge_due(self._runs, self._shelf):
-            last = [run for run in (self._compact(run) for run in self._runs[-2:]) if run is not None]
-            self._runs[-2:] = [merged(last, self._shelf)] if last else []
+        if count := due_for_merge(self._runs, self._shelf):
+            last = [run for run in map(self._compact, self._runs[-count:]) if run is not None]
+            self._runs[-count:] = [merged(last, self._shelf)] if last else []
 
     def find(self, keys: JoinKeys, low: Timestamps | None = None, high: Timestamps | None = None) -> Iterator[Found]:
         """The living rows of each key, of the times from `low` to `high` if given, in parts."""
@@ -207,13 +207,14 @@ class RowStore:
         self._take_out(ids)
 
     def _take_out(self, ids: Places) -> None:
+        before = self._alive
         for run in self._runs:
             places = run.places_of(ids)
             if len(places):
                 places = places[run.alive(places, self.end)]
                 run.take_out(places)
                 self._alive -= len(places)
-        self._tidy()
+        self._tidy(before - self._alive)
 
     def remove_outdated(self, rows: pa.Table, until_ms: int) -> None:
         """Of the keys of these rows, take out what is not after a time, but for the latest, which may still be asked for."""
@@ -236,7 +237,8 @@ class RowStore:
     def expire_to(self, end: End, *, unmarked: bool = False) -> tuple[pa.Table, Timestamps]:
         """Let rows up to there die."""
         died = [(run, self._between(run, self.end, end)) for run in self._runs]
-        self._alive -= sum(len(places) for _, places in died)
+        died_count = sum(len(places) for _, places in died)
+        self._alive -= died_count
         self.end = end
         found = [(run, places[~run.marked[places]]) for run, places in died] if unmarked else []
         rows = pa.concat_tables(
@@ -245,19 +247,26 @@ class RowStore:
         times = np.concatenate([_NOWHERE, *(run.times[places] for run, places in found)])
         ids = np.concatenate([_NOWHERE, *(run.ids[places] for run, places in found)])
         order = np.lexsort((ids, times))
-        self._tidy()
+        self._tidy(died_count)
         return rows.take(pa.array(order)), times[order]
 
     def _between(self, run: Run, start: End, end: End) -> Places:
         places = run.by_time[run.died(start) : run.died(end)]
         return places if run.gone is None else places[~run.gone[places]]
 
-    def _tidy(self) -> None:
-        """Rewrite the runs of which more than half is dead or gone: a row is rewritten once for each that is dropped."""
-        self._runs = [run for run in map(self._compact_if_worth, self._runs) if run is not None]
+    def _tidy(self, dropped: int) -> None:
+        """Rewrite runs of which more than half is dead or gone: about as many rows as were dropped, or one run.
 
-    def _compact_if_worth(self, run: Run) -> Run | None:
-        return self._compact(run) if 2 * max(run.died(self.end), run.gone_count) > len(run) else run
+        So a row is rewritten once for each that is dropped, and not all runs at once that were written together.
+        """
+        kept: list[Run] = []
+        for run in self._runs:
+            is_due = dropped > 0 and 2 * max(run.died(self.end), run.gone_count) > len(run)
+            left = self._compact(run) if is_due else run
+            if left is not None:
+                kept.append(left)
+                dropped -= len(left) if is_due else 0
+        self._runs = kept
 
     def _compact(self, run: Run) -> Run | None:
         return run if run.gone is None and not run.died(self.end) else run.without_dead(self.end)

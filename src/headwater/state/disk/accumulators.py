@@ -1,12 +1,13 @@
 """Accumulators on disk, by columns as in memory: what epochs use is there, the rest in sorted runs in files.
 
-A key is in memory or in a run, not in both. The keys of a batch are brought into memory at once; when the worker holds too
-much, all go to a run together. That is between epochs: what changed must be told from memory.
+A key is in memory or in a run, not in both. The keys of a batch are brought into memory at once; the oldest ones go to a run
+when the worker holds too much. That is between epochs: what changed must be told from memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -53,22 +54,37 @@ class DiskAccumulators(KeptByColumns):
 
     @property
     def held_bytes(self) -> int:
-        return len(self._keys) * self._entry_bytes + self._value_bytes
+        return len(self._places) * self._entry_bytes + self._value_bytes
 
     def let_go(self, size_bytes: int) -> int:
-        """Everything goes, or nothing while a delta is to come."""
+        """The oldest keys go to a run, or none while a delta is to come."""
         before = self.held_bytes
-        if self._written or self._fetched or not before:
+        if self._written or self._fetched or not self._places:
             return 0
-        rows = self._rows(np.fromiter(self._places.values(), np.int64, len(self._places)))
-        self._clear_memory()
+        count = min(-(-size_bytes * len(self._places) // before), len(self._places))
+        keys = list(islice(self._places, count))
+        places = np.fromiter(map(self._places.pop, keys), np.int64, count)
+        rows = self._rows(places)
+        value_bytes = self._value_bytes * count // (count + len(self._places))  # as if all had the same
+        if self._places:
+            self._give_back(places)
+            self._value_bytes -= value_bytes
+        else:
+            self._clear_memory()
         try:
             self._cold.put(rows)
         except StateError:  # the disk is full, say; whoever needs room fails, and this is as it was
             super().apply(rows)
+            self._value_bytes += value_bytes
             raise
         self._cold.merge()
-        return before
+        return before - self.held_bytes
+
+    def _give_back(self, places: Places) -> None:
+        """The keys of these places are kept elsewhere."""
+        if not self._is_small:
+            self._empty(places)
+        self._free += places.tolist()
 
     def _fetch(self, keys: Sequence[Any]) -> None:
         """Bring what is on disk of keys into memory."""

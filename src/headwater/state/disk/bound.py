@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 _LEAST_CACHE_BYTES = 8 << 20
 """Below this RocksDB reads its own index again and again."""
-_LET_GO = 16
-"""What is let go at a time is this part of what may be held, so that no epoch pays for many."""
+_LET_GO, _MOST_LET_GO_BYTES = 32, 4 << 20
+"""What is let go at a time, beyond what must go, is this part of what may be held, or so much: no epoch pays for many."""
 
 
 class Holds(Protocol):
@@ -33,6 +33,7 @@ class Bound:
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
+        self._more_bytes = min(int(size_bytes * self.ENTRIES / _LET_GO), _MOST_LET_GO_BYTES)
         self._holders: list[Holds] = []
         self._letting_go: list[Holds] = []
         """Those that let go just now: what they put elsewhere may need room, which is not made by them."""
@@ -64,10 +65,10 @@ class Bound:
                 continue
             self._letting_go.append(holder)
             try:
-                held -= holder.let_go(int(held - allowed + allowed / _LET_GO))
+                held -= holder.let_go(int(held - allowed) + self._more_bytes)
             finally:
                 self._letting_go.pop()
-        self._due_bytes = held + allowed / _LET_GO if held > allowed else 0.0
+        self._due_bytes = held + self._more_bytes if held > allowed else 0.0
 
     def told(self) -> None:
         """What was needed for a delta is not any more."""

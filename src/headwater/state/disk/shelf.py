@@ -7,7 +7,7 @@ from weakref import ref
 
 from headwater.state.disk.bound import Bound
 from headwater.state.disk.files import ArrowFiles
-from headwater.state.shelf import Piece
+from headwater.state.shelf import MOST_RUN_BYTES, Piece
 
 _RUN = 0.125
 """The part of a worker's bound that a run may take. A merge has twice as much in memory for a while."""
@@ -20,7 +20,7 @@ class DiskShelf:
 
     def __init__(self, files: ArrowFiles, bound: Bound) -> None:
         self._files, self._bound = files, bound
-        self.most_bytes = max(int(bound.size_bytes * _RUN), _LEAST_RUN_BYTES)
+        self.most_bytes = min(max(int(bound.size_bytes * _RUN), _LEAST_RUN_BYTES), MOST_RUN_BYTES)
         self.held_bytes = 0
         self._numbers = count()
         self._held: dict[int, tuple[ref[Piece], int]] = {}
