@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.data.rows import decode
+from headwater.state.by_hash import PlacesByHash
 from headwater.state.columns import Column, Places, column_of
 from headwater.state.slices import Slice
 from headwater.state.spread import Spread
@@ -54,6 +55,7 @@ class KeptByColumns:
         """The places up to here were there at the last delta, but for those in `_taken`."""
         self._taken: set[int] = set()
         """The free places that were given to keys since the last delta."""
+        self._by_hash = PlacesByHash()
 
     def update(self, keys: Sequence[Any], fold: Fold) -> pa.Table:
         places = np.fromiter(map(self._places.get, keys, repeat(-1)), np.int64, len(keys))
@@ -94,6 +96,7 @@ class KeptByColumns:
                 self._keys[place] = key
             self._places.update(zip(keys, free, strict=True))
             self._taken.update(free)
+            self._by_hash.outdate(free)
             return free
         if self._removed or self._free:
             return [self._add_key(key) for key in keys]
@@ -108,6 +111,7 @@ class KeptByColumns:
             place = self._free.pop()
             self._keys[place] = key
             self._taken.add(place)
+            self._by_hash.outdate_one(place)
         elif place is None:
             place = len(self._keys)
             self._keys.append(key)
@@ -146,8 +150,8 @@ class KeptByColumns:
         return sorted_by_key(self._rows(np.fromiter(self._places.values(), np.int64, len(self._places))))
 
     def dump_slice(self, part: Slice) -> pa.Table:
-        keys = part.keys_of(self, self._places, self._layout.key_column)
-        places = [self._places[key] for key in keys if key in self._places]
+        found = self._by_hash.within(part, self._keys, self._layout.key_column).tolist()
+        places = [place for place in found if self._places.get(self._keys[place]) == place]  # others are free
         return sorted_by_key(self._rows(np.array(places, np.int64)))
 
     def load(self, dumped: pa.Table) -> None:

@@ -9,11 +9,12 @@ current key's entry through the cursor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, ClassVar
 
 from headwater.errors import StateError
-from headwater.state.slices import Slice
+from headwater.state.by_hash import ItemsByHash
+from headwater.state.slices import Slice, parts_for
 from headwater.state.table import KeyedLayout
 
 Entry = Any
@@ -71,6 +72,8 @@ class KeyTable:
         """For each state, the entries written since its last delta, each once."""
         self._blank: list[Any] = [None, 0] * states
         self._empty: list[Any] = [None, *self._blank]
+        self._by_hash: ItemsByHash[Any] | None = None
+        """The keys of entries, once there are so many that bases have parts."""
 
     def entry(self, key: Any) -> Entry:
         """The key's entry; a new one is not in the table before it is written to."""
@@ -88,13 +91,15 @@ class KeyTable:
 
     def load(self, state: int, keys: Sequence[Any], values: Sequence[Any]) -> None:
         """Give values to keys that have none, as the changelog holds them; the same key is there once."""
+        before = len(self.entries)
         if self.entries.keys().isdisjoint(keys):
             self.entries.update(zip(keys, self._made(state, keys, values), strict=True))
-            return
-        value, mark = 1 + 2 * state, 2 + 2 * state
-        for key, one in zip(keys, values, strict=True):
-            entry = self.entries[key] = self.entry(key)
-            entry[value], entry[mark] = one, STORED
+        else:
+            value, mark = 1 + 2 * state, 2 + 2 * state
+            for key, one in zip(keys, values, strict=True):
+                entry = self.entries[key] = self.entry(key)
+                entry[value], entry[mark] = one, STORED
+        self._name_since(before)
 
     def _made(self, state: int, keys: Sequence[Any], values: Sequence[Any]) -> Iterator[Entry]:
         """New entries with values of one state, made without a step of Python for each."""
@@ -107,7 +112,7 @@ class KeyTable:
         if self.entries.keys().isdisjoint(keys):
             self.load(state, keys, values)
             return len(keys)
-        entries, value, mark, new = self.entries, 1 + 2 * state, 2 + 2 * state, 0
+        entries, value, mark, new, before = self.entries, 1 + 2 * state, 2 + 2 * state, 0, len(self.entries)
         for key, one in zip(keys, values, strict=True):
             entry = entries.get(key)
             if entry is None:
@@ -116,7 +121,26 @@ class KeyTable:
                 entry[mark] = STORED
                 new += 1
             entry[value] = one
+        self._name_since(before)
         return new
+
+    def _name_since(self, before: int) -> None:
+        """Entries came since there were so many, and none went."""
+        if self._by_hash is not None:
+            self._by_hash.add_all(islice(reversed(self.entries), len(self.entries) - before))
+
+    def came(self, keys: Iterable[Any], layout: KeyedLayout) -> None:
+        """These keys have a state since the last delta that they had not, and maybe others before."""
+        if self._by_hash is not None:
+            self._by_hash.add_all(keys)
+        elif parts_for(len(self.entries)) > 1:
+            self.expect_slices(layout)
+
+    def expect_slices(self, layout: KeyedLayout) -> None:
+        """Slices will be asked for."""
+        if self._by_hash is None:
+            self._by_hash = ItemsByHash(layout.key_column)
+            self._by_hash.add_all(self.entries)
 
     def new_list(self, entry: Entry, state: int) -> Any:
         """What holds the list that an entry is to have."""
@@ -127,7 +151,9 @@ class KeyTable:
         return {}
 
     def settle(self, state: int, changed: list[Entry], size_bytes: int) -> None:
-        """What changed of a state is told, and this is how much it is. In memory nothing is left to do."""
+        """What changed of a state is told, and this is how much it is."""
+        if self._by_hash is not None and state == len(self.written) - 1:
+            self._by_hash.place_some(self.entries)
 
     def drop_if_empty(self, entry: Entry) -> None:
         """Take an entry without state out of the table."""
@@ -141,8 +167,10 @@ class KeyTable:
 
     def scan_slice(self, state: int, part: Slice, layout: KeyedLayout) -> Iterator[tuple[Any, Any]]:
         """As `scan`, of the keys that fall into a slice."""
+        self.expect_slices(layout)
+        assert self._by_hash is not None
         place = 1 + 2 * state
-        entries = map(self.entries.__getitem__, part.keys_of(self, self.entries, layout.key_column))
+        entries = map(self.entries.__getitem__, self._by_hash.within(part, self.entries))
         return ((entry[0], entry[place]) for entry in entries if entry[place] is not None)
 
     def clear(self, state: int) -> None:
@@ -152,3 +180,5 @@ class KeyTable:
             entry[value], entry[mark] = None, 0
             self.drop_if_empty(entry)
         self.written[state] = []
+        if not self.entries:
+            self._by_hash = None

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headwater.descriptors import StateDeclaration
+from headwater.state.by_hash import PlacesByHash
 from headwater.state.memory import KeyTable
-from headwater.state.slices import Slice, first_bytes
+from headwater.state.slices import Slice
 from headwater.state.table import KeyedLayout
 
 Places = npt.NDArray[np.int64]
@@ -60,10 +61,7 @@ class PackedTable(KeyTable):
         self.marks: list[list[int]] = [[0] * (_FIRST + 1) for _ in declarations]
         self._spare = _FIRST
         self._free: list[int] = []
-        self._firsts = bytearray()
-        """The first byte of the hash of each key by place, as far as somebody has asked for it."""
-        self._outdated: list[int] = []
-        """The places that another key has got since."""
+        self._places_by_hash = PlacesByHash()
 
     def entry(self, key: Any) -> int:
         place = self.entries.get(key)
@@ -87,19 +85,12 @@ class PackedTable(KeyTable):
         """Let the spare place be its key's, and have another."""
         place = self._spare
         self.entries[self.keys[place]] = place
-        if place < len(self._firsts):
-            self._outdate([place])
+        self._places_by_hash.outdate_one(place)
         if not self._free:
             start = len(self.keys)
             self._grow(max(_LEAST_ROOM, start // _ROOM_SHARE))
             self._free = list(range(len(self.keys) - 1, start - 1, -1))
         self._spare = self._free.pop()
-
-    def _outdate(self, places: list[int]) -> None:
-        """Other keys have got places. Where many have, all are hashed anew when somebody asks: nobody may for long."""
-        self._outdated += [place for place in places if place < len(self._firsts)]
-        if len(self._outdated) > max(_LEAST_ROOM, len(self._firsts) // 2):
-            self._firsts, self._outdated = bytearray(), []
 
     def _grow(self, count: int) -> None:
         """Have room for more places behind the others."""
@@ -118,7 +109,7 @@ class PackedTable(KeyTable):
             for one, key in zip(free, keys, strict=True):
                 self.keys[one] = key
             self.entries.update(zip(keys, free, strict=True))
-            self._outdate(free)
+            self._places_by_hash.outdate(free)
             return np.array(free, np.int64)
         if missing == len(keys):
             start = len(self.keys)
@@ -179,20 +170,9 @@ class PackedTable(KeyTable):
 
     def places_in(self, state: int, part: Slice, layout: KeyedLayout) -> Places:
         """The places that have a value of a state, of keys that fall into a slice."""
-        self._look_at_new_keys(layout)
-        first, wanted = np.frombuffer(self._firsts, np.uint8), part.bytes()
-        places = np.flatnonzero((first >= wanted.start) & (first < wanted.stop))
+        places = self._places_by_hash.within(part, self.keys, layout.key_column)
         marks = self.marks[state]
         return places[[marks[place] >= PRESENT for place in places.tolist()]]
-
-    def _look_at_new_keys(self, layout: KeyedLayout) -> None:
-        """Hash the keys that were not hashed yet: so a slice costs what is in it."""
-        if self._outdated:
-            some = layout.key_column([self.keys[place] for place in self._outdated])
-            np.frombuffer(self._firsts, np.uint8)[self._outdated] = first_bytes(some)
-            self._outdated = []
-        known = len(self._firsts)
-        self._firsts += first_bytes(layout.key_column(self.keys[known:])).tobytes()
 
     def numbers(self, state: int, places: Places) -> npt.NDArray[Any]:
         """The values at places."""
@@ -219,4 +199,5 @@ class PackedTable(KeyTable):
         self.entries.clear()
         for column in (self.keys, *self.values, *self.marks):
             del column[_FIRST + 1 :]
-        self._spare, self._free, self._firsts, self._outdated = _FIRST, [], bytearray(), []
+        self._spare, self._free = _FIRST, []
+        self._places_by_hash.clear()

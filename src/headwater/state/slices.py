@@ -6,9 +6,8 @@ as the hash is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -49,21 +48,7 @@ def parts_for(entries: int) -> int:
     return count
 
 
-class KeysByHash:
-    """Keys in the order of the first bytes of their hashes."""
-
-    def __init__(self, keys: Sequence[Any], column: pa.Array) -> None:
-        firsts = first_bytes(column)
-        self._keys, self._order = keys, np.argsort(firsts, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(firsts, minlength=MAX_PARTS))])
-
-    def within(self, wanted: range) -> list[Any]:
-        """Those with these first bytes."""
-        places = self._order[self._starts[wanted.start] : self._starts[wanted.stop]]
-        return [self._keys[place] for place in places.tolist()]
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Slice:
     """The parts from `first` up to `stop`, of so many."""
 
@@ -71,8 +56,6 @@ class Slice:
     stop: int
     count: int
     form: int = FORM
-    hashed: dict[object, KeysByHash] = field(default_factory=dict, repr=False)
-    """The keys of tables: slices that share this are asked for without a change to state between them."""
 
     def bytes(self) -> range:
         """The first bytes of hashes that fall into it."""
@@ -98,14 +81,6 @@ class Slice:
             else int(np.searchsorted(in_order, np.uint64(wanted.stop << shift)))
         )
         return first, last
-
-    def keys_of(self, table: object, keys: Iterable[Any], encode: Callable[[Sequence[Any]], pa.Array]) -> list[Any]:
-        """The keys of a table that fall into it, and maybe some that went to disk since another slice was asked for."""
-        found = self.hashed.get(table)
-        if found is None:
-            listed = list(keys)
-            found = self.hashed[table] = KeysByHash(listed, encode(listed))
-        return found.within(self.bytes())
 
     def before(self) -> Slice:
         """The parts before it."""

@@ -6,9 +6,9 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from headwater.state.by_hash import ItemsByHash
 from headwater.state.slices import Slice
 from headwater.state.table import KeyedLayout
-from headwater.state.timers_by_hash import TimersByHash
 
 TimerKey = tuple[int, Any]
 """A time and a key: there is one timer for both at most."""
@@ -61,7 +61,7 @@ class HeapTimers(dict[TimerKey, int]):
     def __init__(self) -> None:
         super().__init__()
         self._heap: list[tuple[int, int, Any]] = []
-        self._by_hash: TimersByHash | None = None
+        self._by_hash: ItemsByHash[TimerKey] | None = None
 
     def __setitem__(self, timer: TimerKey, number: int) -> None:
         super().__setitem__(timer, number)
@@ -80,9 +80,8 @@ class HeapTimers(dict[TimerKey, int]):
 
     def expect_slices(self, layout: KeyedLayout) -> None:
         if self._by_hash is None:
-            self._by_hash = TimersByHash(layout)
-            for timer in self:
-                self._by_hash.add(timer, self)
+            self._by_hash = ItemsByHash(lambda timers: layout.key_column([key for _, key in timers]))
+            self._by_hash.add_all(self)
 
     def due(self, until: int) -> Iterator[TimerKey]:
         end = (until + 1,)

@@ -206,7 +206,7 @@ def test_keys_that_come_and_go_leave_nothing_behind_where_no_slice_is_asked_for(
         packed.at(key, "n").set(key)
         packed.tell(Packed())
     assert isinstance(packed.entries, PackedTable)
-    assert len(packed.entries._outdated) <= 200
+    assert len(packed.entries._places_by_hash._outdated) <= 200
     found = packed.states["n"].dump_slice(Slice(0, 4, 4))  # type: ignore[attr-defined]
     assert found.to_pylist() == packed.states["n"].dump().to_pylist()
 

@@ -208,6 +208,9 @@ class DiskTable(KeyTable):
     def scan(self, state: int) -> Iterator[tuple[Any, Any]]:
         return self._scan(state, range(MAX_PARTS))
 
+    def expect_slices(self, layout: KeyedLayout) -> None:
+        """A part is a range on disk."""
+
     def scan_slice(self, state: int, part: Slice, layout: KeyedLayout) -> Iterator[tuple[Any, Any]]:
         return self._scan(state, part.bytes())
 

@@ -55,10 +55,11 @@ class Slot:
         """The entries written since the last call, without those that came and went in between."""
         written = self._table.written[self._index]
         self._table.written[self._index] = []
-        kept = []
+        kept, new = [], []
         for entry in written:
             if entry[self._value] is not None:
-                self._keys += not entry[self._mark] & STORED
+                if not entry[self._mark] & STORED:
+                    new.append(entry[0])
                 entry[self._mark] = STORED
                 kept.append(entry)
             else:
@@ -67,6 +68,8 @@ class Slot:
                     kept.append(entry)
                 entry[self._mark] = 0
                 self._table.drop_if_empty(entry)
+        self._keys += len(new)
+        self._table.came(new, self._layout)
         return kept
 
     def entries_by_key(self) -> Iterator[Entry]:
@@ -82,6 +85,7 @@ class Slot:
         return sorted_by_key(self._layout.puts(self._rows(held)))
 
     def load(self, dumped: pa.Table) -> None:
+        self._table.expect_slices(self._layout)
         self.apply(dumped)
 
     def _rows(self, held: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, ...]]:

@@ -56,7 +56,7 @@ class ValueHandle(Slot):
 
     def apply(self, changes: pa.Table) -> None:
         if not self._keys:
-            self.load(changes)  # the first values: each is put once
+            self._put_all(changes)  # the first values: each is put once
         elif self._table.HOLDS_ALL and changes.column_names == _PLAIN and not pc.max(changes["op"]).as_py():
             for chunk in chunks_of(changes):
                 keys, values = decode(chunk["key"]), decode(chunk["value"])
@@ -65,6 +65,11 @@ class ValueHandle(Slot):
             super().apply(changes)
 
     def load(self, dumped: pa.Table) -> None:
+        self._table.expect_slices(self._layout)
+        self._put_all(dumped)
+
+    def _put_all(self, dumped: pa.Table) -> None:
+        """Take over what is put once each, to keys that have no value."""
         for chunk in chunks_of(dumped):
             keys, *columns = map(decode, chunk.columns[1:])
             self._table.load(self._index, keys, self._loaded(keys, *columns))
