@@ -6,14 +6,13 @@ much (`state/disk/shelf.py`); whoever has them reads them from there without not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy.typing as npt
 import pyarrow as pa
 
 MOST_RUN_BYTES = 16 << 20
-"""A merge of so much takes a part of an epoch; more runs are looked through instead."""
+"""A merge of twice as much takes a part of an epoch."""
 
 
 class Piece(Protocol):
@@ -24,17 +23,6 @@ class Piece(Protocol):
 
     def moved(self, columns: list[pa.Table]) -> None:
         """Hold this from now on, which has the same values."""
-
-
-class SortedRun(Protocol):
-    """Rows in an order by which they are found."""
-
-    @property
-    def size_bytes(self) -> int:
-        """About what its rows take."""
-
-    def __len__(self) -> int:
-        """How many there are."""
 
 
 class Shelf(Protocol):
@@ -57,19 +45,6 @@ class MemoryShelf:
 
 
 IN_MEMORY = MemoryShelf()
-
-
-def due_for_merge(runs: Sequence[SortedRun], shelf: Shelf) -> int:
-    """How many of the last runs, the newest ones, should be one: each is to be twice as large as the next, or the largest.
-
-    They are told together, so that none of their rows is written twice.
-    """
-    count, rows, size_bytes = 0, 0, 0
-    for run in reversed(runs):
-        if count and (len(run) >= 2 * rows or size_bytes + run.size_bytes > shelf.most_bytes):
-            break
-        count, rows, size_bytes = count + 1, rows + len(run), size_bytes + run.size_bytes
-    return count if count > 1 else 0
 
 
 class KeptTable:

@@ -70,20 +70,6 @@ def test_keys_have_what_was_put_whatever_runs_there_are(shelf: DiskShelf) -> Non
     assert left["key"].to_pylist() == sorted(known)
 
 
-def test_a_merge_writes_each_row_once_and_no_more_than_a_run_may_have(shelf: DiskShelf, written: list[int]) -> None:
-    rows = ColdRows(shelf)
-    for number in range(200):
-        before = len(written)
-        rows.put(rows_of(range(number * 50, number * 50 + 50)))
-        rows.merge()
-        merged = written[before + 1 :]
-        assert len(merged) <= 1, "a merge that makes another one due is done with it"
-        assert sum(merged) <= 1_000
-    assert len(rows) == 10_000
-    assert len(rows._runs) < 30
-    assert sum(written) < 200 * 50 * 6, "a row is rewritten a logarithm of times"
-
-
 def test_gaps_of_many_runs_go_one_run_at_a_time_where_few_rows_are_taken(shelf: DiskShelf, written: list[int]) -> None:
     rows = ColdRows(shelf)
     for number in range(20):

@@ -108,13 +108,13 @@ class IntervalJoinOperator(KeepsRows):
             pairs = Batch(
                 pa.Table.from_arrays(self._pairs.of(left, right), schema=self._node.schema.arrow), event_times
             )
-            probes, ids, marked = found.probes, found.ids, found.marked
+            probes, met, marked = found.probes, found.named, found.marked
             if self._node.condition is not None:
                 kept = places_of_pairs(self._node.condition, pairs.table, self._step)
-                pairs, probes, ids, marked = pairs.take(kept), probes[kept], ids[kept], marked[kept]
+                pairs, probes, met, marked = pairs.take(kept), probes[kept], met.take(kept), marked[kept]
             has_met[probes] = True
             if self._marks:
-                other.store.mark(np.unique(ids[~marked]))
+                other.store.mark(met.take(~marked).distinct())
             if len(pairs):
                 emit(None, pairs)
         return has_met

@@ -19,7 +19,7 @@ from headwater.operators.join.contents import first_equal
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, can_meet, key_names, keys_in, stored_schema, with_key_column
 from headwater.operators.join.net import Flags, Net, net_effect
-from headwater.operators.join.run import Places
+from headwater.operators.join.run import Places, RowIds
 from headwater.operators.join.store import RowStore
 from headwater.state.backend import StateBackend
 from headwater.state.memory_backend import MEMORY
@@ -130,7 +130,7 @@ class RegularJoinOperator(KeepsRows):
             arrived = side.read(batch)
             net = net_effect(arrived.rows, adds(arrived.kinds), side.store)
             self._dropped.count(net.missed)
-            side.store.remove(net.ids)
+            side.store.remove(RowIds(net.ids, arrived.keys.hashes[net.removed]))
             has_met = self._meet(arrived, net, side, other, emit)
             side.keep(arrived, net.added, has_met, time.now_ms)
 
@@ -149,8 +149,8 @@ class RegularJoinOperator(KeepsRows):
             until = probes[found.until] if found.until < len(probes) else size
             alone = told + np.flatnonzero(lonely[told:until] & ~has_met[told:until])
             before, after = np.flatnonzero(opens[at] & ~found.marked), np.flatnonzero(closes[at] & found.marked)
-            other.store.mark(found.ids[before])
-            other.store.mark(found.ids[after], on=False)
+            other.store.mark(found.named.take(before))
+            other.store.mark(found.named.take(after), on=False)
             shown = _Shown.of(at, before, np.flatnonzero(changes[at]), after, alone)
             if len(shown.ours):
                 self._tell(shown, arrived, found.rows, (side, other), emit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import hash_rows
 from headwater.state.keys import Hashes
+from headwater.state.runs import HashRange
 from headwater.state.shelf import KeptArrays, KeptTable, Shelf
 from headwater.state.slices import Slice
 
@@ -38,6 +39,27 @@ class Columns(NamedTuple):
     marked: npt.NDArray[np.bool_]
 
 
+class RowIds(NamedTuple):
+    """Rows by their ids, and the hashes of their keys, which tell where they are."""
+
+    ids: Places
+    hashes: Hashes
+
+    @classmethod
+    def together(cls, parts: Sequence[RowIds]) -> RowIds:
+        """Those of all parts."""
+        nothing = cls(np.empty(0, np.int64), np.empty(0, np.uint64))
+        return cls(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+
+    def take(self, which: Places | npt.NDArray[np.bool_]) -> RowIds:
+        """Some of them."""
+        return RowIds(self.ids[which], self.hashes[which])
+
+    def distinct(self) -> RowIds:
+        """Each once, in order."""
+        return self.take(np.unique(self.ids, return_index=True)[1])
+
+
 class Probes:
     """The hashes of keys that are looked for, in order: searching in order is several times faster."""
 
@@ -45,11 +67,28 @@ class Probes:
         self.order = np.argsort(hashes, kind="stable")
         self.sorted_hashes = hashes[self.order]
 
-    def in_their_order(self, found: Places) -> Places:
-        """What was found, in the order in which the keys were given."""
-        placed = np.empty_like(found)
-        placed[self.order] = found
-        return placed
+    def within(self, hashes: Hashes) -> slice:
+        """Which of them, in order, are not before or behind all of these, which are in order too."""
+        first = int(np.searchsorted(self.sorted_hashes, hashes[0]))
+        return slice(first, int(np.searchsorted(self.sorted_hashes, hashes[-1], side="right")))
+
+
+class Ranges(NamedTuple):
+    """Which probes have rows, in order, and from and to which places each has them."""
+
+    probes: Places
+    begin: Places
+    end: Places
+
+    def of_probes(self, first: int, last: int) -> Ranges:
+        """Those of the probes from the first up to the last."""
+        begin, end = np.searchsorted(self.probes, [first, last])
+        return Ranges(self.probes[begin:end], self.begin[begin:end], self.end[begin:end])
+
+    def in_order(self) -> Ranges:
+        """Where probes are not in order yet."""
+        order = np.argsort(self.probes)
+        return Ranges(self.probes[order], self.begin[order], self.end[order])
 
 
 class Run:
@@ -137,24 +176,27 @@ class Run:
         earlier[self.by_time] = np.maximum.accumulate(np.where(is_later, np.arange(len(self)), 0))
         return KeptArrays(self._shelf, self.hashes[is_first], ranks * (len(self) + 1) + earlier)
 
-    def of_keys(self, probes: Probes) -> tuple[Places, Places]:
-        """For each probe, the places from and to which its rows are."""
-        begin = np.searchsorted(self.hashes, probes.sorted_hashes)
-        end = begin.copy()
-        hits = np.flatnonzero(self.hashes[np.minimum(begin, len(self) - 1)] == probes.sorted_hashes)
-        end[hits] = np.searchsorted(self.hashes, probes.sorted_hashes[hits], side="right")
-        return probes.in_their_order(begin), probes.in_their_order(end)
+    def of_keys(self, probes: Probes) -> Ranges:
+        """The rows of each probe."""
+        near = probes.within(self.hashes)
+        asked, hashes = probes.order[near], probes.sorted_hashes[near]
+        begin = np.searchsorted(self.hashes, hashes)
+        hits = np.flatnonzero(self.hashes[begin] == hashes)
+        return Ranges(asked[hits], begin[hits], np.searchsorted(self.hashes, hashes[hits], side="right")).in_order()
 
-    def between(self, probes: Probes, low: Timestamps, high: Timestamps) -> tuple[Places, Places]:
-        """For each probe, the places from and to which its rows of the times from `low` to `high` are."""
+    def between(self, probes: Probes, low: Timestamps, high: Timestamps) -> Ranges:
+        """The rows of each probe that have times from `low` to `high`."""
         known, numbers = self._keys.arrays
-        rank = np.minimum(np.searchsorted(known, probes.sorted_hashes), len(known) - 1)
-        is_known, first = known[rank] == probes.sorted_hashes, rank * (len(self) + 1)
-        lowest = np.searchsorted(self.sorted_times, low)[probes.order]
-        highest = np.searchsorted(self.sorted_times, high, side="right")[probes.order]
-        begin = np.where(is_known, np.searchsorted(numbers, first + lowest), 0)
-        end = np.where(is_known, np.searchsorted(numbers, first + np.maximum(lowest, highest)), 0)
-        return probes.in_their_order(begin), probes.in_their_order(end)
+        near = probes.within(known)
+        asked, hashes = probes.order[near], probes.sorted_hashes[near]
+        rank = np.searchsorted(known, hashes)
+        hits = np.flatnonzero(known[rank] == hashes)
+        asked, first = asked[hits], rank[hits] * (len(self) + 1)
+        lowest = np.searchsorted(self.sorted_times, low[asked])
+        highest = np.searchsorted(self.sorted_times, high[asked], side="right")
+        begin, end = np.searchsorted(numbers, first + lowest), np.searchsorted(numbers, first + highest)
+        some = end > begin
+        return Ranges(asked[some], begin[some], end[some]).in_order()
 
     def places_of(self, ids: Places) -> Places:
         """The places of those ids that are here."""
@@ -197,21 +239,20 @@ class Run:
         if not alive.any():
             return None
         place = np.cumsum(alive) - 1
-        return Run(self.columns(), np.flatnonzero(alive), place[self.by_time[alive[self.by_time]]], self._shelf)
+        columns = Columns(self.rows, self.times, self.hashes, self.ids, self.marked)
+        return Run(columns, np.flatnonzero(alive), place[self.by_time[alive[self.by_time]]], self._shelf)
 
-    def of_part(self, part: Slice, end: End) -> Columns | None:
-        """The rows whose hashes fall into a part and that are neither dead nor gone; None when there are none."""
+    def columns(self, part: Slice | HashRange, end: End) -> Columns:
+        """The rows whose hashes fall into a part and that are neither dead nor gone, with what belongs to them."""
         first, last = part.within(self.hashes)
+        if self.gone is None and not self.died(end):
+            at = slice(first, last)
+            rows = self.rows.slice(first, last - first)
+            return Columns(rows, self.times[at], self.hashes[at], self.ids[at], self.marked[at])
         places = np.arange(first, last)
         places = places[self.alive(places, end)]
-        if not len(places):
-            return None
         rows = self.rows.take(pa.array(places))
         return Columns(rows, self.times[places], self.hashes[places], self.ids[places], self.marked[places])
-
-    def columns(self) -> Columns:
-        """The rows and what belongs to them."""
-        return Columns(self.rows, self.times, self.hashes, self.ids, self.marked)
 
 
 def _by_time(times: Timestamps, ids: Places) -> Places:
@@ -221,10 +262,10 @@ def _by_time(times: Timestamps, ids: Places) -> Places:
     return np.lexsort((ids, times))
 
 
-def merged(runs: list[Run], shelf: Shelf) -> Run:
-    """Runs as one. None of them may have rows that are gone."""
-    rows, *others = zip(*(run.columns() for run in runs), strict=True)
-    return Run.of(Columns(pa.concat_tables(rows), *(np.concatenate(arrays) for arrays in others)), shelf)
+def merged(parts: Sequence[Columns]) -> Columns:
+    """Rows together."""
+    rows, *others = zip(*parts, strict=True)
+    return Columns(pa.concat_tables(rows), *(np.concatenate(arrays) for arrays in others))
 
 
 def expand(begin: Places, end: Places) -> tuple[Places, Places]:

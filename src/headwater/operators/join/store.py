@@ -1,8 +1,7 @@
 """The rows that a side of a join keeps: added, found by key and time, marked and removed, many at once.
 
-It is kept as a few runs, each about twice as large as the next newer one, so that adding rows costs a logarithm of what
-is stored and finding them does not cost what is stored. On disk runs grow up to a size, and more are looked through. What is
-found, and in which order, does not depend on the runs.
+It is kept as runs in the order of keys (`state/runs.py`): adding and finding rows costs a logarithm of what is stored.
+What is found, and in which order, does not depend on the runs.
 Rows die in the order of time; up to where is known by one pair of numbers, not by row.
 """
 
@@ -18,8 +17,10 @@ import pyarrow as pa
 from headwater.data.batch import MIN_TIMESTAMP, Timestamps
 from headwater.operators.join.contents import equal_rows, first_equal, hash_rows
 from headwater.operators.join.keys import JoinKeys, are_equal, keys_in
-from headwater.operators.join.run import Columns, End, Places, Probes, Run, chunks, expand, merged
-from headwater.state.shelf import IN_MEMORY, Shelf, due_for_merge
+from headwater.operators.join.run import Columns, End, Places, Probes, Ranges, RowIds, Run, chunks, expand, merged
+from headwater.state.keys import Hashes
+from headwater.state.runs import ALL_HASHES, HashRange, Runs
+from headwater.state.shelf import IN_MEMORY, Shelf
 from headwater.state.slices import Slice
 from headwater.state.spread import InOneOrder, Spread, by_columns
 from headwater.state.table import PUT, REMOVE
@@ -45,13 +46,21 @@ class Found:
     rows: pa.Table
     times: Timestamps
     ids: Places
+    hashes: Hashes
+    """Those of the rows' keys."""
     marked: npt.NDArray[np.bool_]
     until: int = 0
     """Where it is found in parts: all is found for the probes before this one."""
 
+    @property
+    def named(self) -> RowIds:
+        """The rows, as `mark` and `remove` are told of them."""
+        return RowIds(self.ids, self.hashes)
+
     def take(self, order: Places) -> Found:
         rows = self.rows.take(pa.array(order))
-        return Found(self.probes[order], rows, self.times[order], self.ids[order], self.marked[order], self.until)
+        named = self.named.take(order)
+        return Found(self.probes[order], rows, self.times[order], *named, self.marked[order], self.until)
 
     def last(self) -> Found:
         """The last of each probe."""
@@ -73,7 +82,7 @@ class RowStore:
         self.next_id = 0
         self.end = End()
         """Up to where rows are dead."""
-        self._runs: list[Run] = []
+        self._runs: Runs[Run] = Runs(self._shelf)
         self._alive = 0
         self.forget_changes()
 
@@ -95,26 +104,32 @@ class RowStore:
 
     def _put(self, run: Run) -> None:
         self._alive += len(run) - run.died(self.end)
-        self._runs.append(run)
-        if count := due_for_merge(self._runs, self._shelf):
-            last = [run for run in map(self._compact, self._runs[-count:]) if run is not None]
-            self._runs[-count:] = [merged(last, self._shelf)] if last else []
+        self._runs.put(run)
+        self._runs.merge(self._rewritten)
+
+    def _rewritten(self, runs: Sequence[Run], part: HashRange) -> Run | None:
+        """What lives of runs within a range as one."""
+        if len(runs) == 1 and part == ALL_HASHES:
+            return runs[0].without_dead(self.end)
+        columns = merged([run.columns(part, self.end) for run in runs])
+        return Run.of(columns, self._shelf) if len(columns.ids) else None
 
     def find(self, keys: JoinKeys, low: Timestamps | None = None, high: Timestamps | None = None) -> Iterator[Found]:
         """The living rows of each key, of the times from `low` to `high` if given, in parts."""
         probing = Probes(keys.hashes)
-        ranges = [
-            run.of_keys(probing) if low is None or high is None else run.between(probing, low, high)
-            for run in self._runs
-        ]
         counts = np.zeros(len(keys), np.int64)
-        for begin, end in ranges:
-            counts += end - begin
+        found: list[tuple[Run, Ranges]] = []
+        for run in self._runs:
+            ranges = run.of_keys(probing) if low is None or high is None else run.between(probing, low, high)
+            counts[ranges.probes] += ranges.end - ranges.begin
+            if len(ranges.probes):
+                found.append((run, ranges))
         for first, last in chunks(counts):
             parts = []
-            for run, (begin, end) in zip(self._runs, ranges, strict=True):
-                probes, places = expand(begin[first:last], end[first:last])
-                probes += first
+            for run, all_ranges in found:
+                ranges = all_ranges.of_probes(first, last)
+                at, places = expand(ranges.begin, ranges.end)
+                probes = ranges.probes[at]
                 good = self._is_met(run, places, keys, probes)
                 parts.append((run, probes, places) if good.all() else (run, probes[good], places[good]))
             if any(len(places) for _, _, places in parts):
@@ -126,9 +141,11 @@ class RowStore:
         probes = np.concatenate([_NOWHERE, *(probes for _, probes, _ in parts)])
         times = np.concatenate([_NOWHERE, *(run.times[places] for run, _, places in parts)])
         ids = np.concatenate([_NOWHERE, *(run.ids[places] for run, _, places in parts)])
+        hashes = np.concatenate([_NOWHERE.astype(np.uint64), *(run.hashes[places] for run, _, places in parts)])
         marked = np.concatenate([_NOWHERE.astype(np.bool_), *(run.marked[places] for run, _, places in parts)])
         taken = [run.rows.take(pa.array(places)) for run, _, places in parts]
-        found = Found(probes, pa.concat_tables(taken or [self._schema.empty_table()]), times, ids, marked, until)
+        rows = pa.concat_tables(taken or [self._schema.empty_table()])
+        found = Found(probes, rows, times, ids, hashes, marked, until)
         if len(parts) == 1 and not by_arrival:
             return found
         return found.take(np.lexsort((ids, probes) if by_arrival else (ids, times, probes)))
@@ -149,28 +166,29 @@ class RowStore:
         """Which of the keys have a living row."""
         found, probing = np.zeros(len(keys), np.bool_), Probes(keys.hashes)
         for run in self._runs:
-            found |= self._last(run, keys, *run.of_keys(probing)) >= 0
+            ranges = run.of_keys(probing)
+            found[ranges.probes[self._last(run, keys, ranges) >= 0]] = True
         return found
 
     def latest(self, keys: JoinKeys, at: Timestamps) -> Found:
         """For each key that has one, its living row of the latest time not after `at`; of several, the last to arrive."""
         parts, probing = [], Probes(keys.hashes)
         for run in self._runs:
-            places = self._last(run, keys, *run.between(probing, np.full(len(keys), MIN_TIMESTAMP), at))
-            hits = np.flatnonzero(places >= 0)
-            parts.append((run, hits, places[hits]))
+            ranges = run.between(probing, np.full(len(keys), MIN_TIMESTAMP), at)
+            places = self._last(run, keys, ranges)
+            parts.append((run, ranges.probes[places >= 0], places[places >= 0]))
         return self._found(parts).last()
 
-    def _last(self, run: Run, keys: JoinKeys, begin: Places, end: Places) -> Places:
+    def _last(self, run: Run, keys: JoinKeys, ranges: Ranges) -> Places:
         """The last place in each range with a living row of the key, or -1; looked for from the end in growing steps."""
-        found = np.full(len(keys), -1)
-        unsure, step = np.flatnonzero(end > begin), 1
+        begin, end = ranges.begin, ranges.end.copy()
+        found = np.full(len(begin), -1)
+        unsure, step = np.arange(len(begin)), 1
         while len(unsure):
             start = np.maximum(end[unsure] - step, begin[unsure])
-            probes, places = expand(start, end[unsure])
-            good = self._is_met(run, places, keys, unsure[probes])
-            np.maximum.at(found, unsure[probes[good]], places[good])
-            end = end.copy()
+            at, places = expand(start, end[unsure])
+            good = self._is_met(run, places, keys, ranges.probes[unsure[at]])
+            np.maximum.at(found, unsure[at[good]], places[good])
             end[unsure] = start
             unsure = unsure[(found[unsure] < 0) & (start > begin[unsure])]
             step *= 8
@@ -178,51 +196,59 @@ class RowStore:
 
     def find_equal(self, rows: pa.Table) -> Found:
         """The living rows that equal these in all columns, in the order of the rows, then of arrival."""
-        hashes = hash_rows(rows)
+        hashes, probing = hash_rows(rows), Probes(keys_in(rows, self._key_names).hashes)
         parts = []
         for run in self._runs:
-            probes, places = run.like(hashes)
+            near = probing.order[probing.within(run.hashes)]
+            at, places = run.like(hashes[near])
+            probes = near[at]
             alive = run.alive(places, self.end)
             probes, places = probes[alive], places[alive]
             equal = equal_rows(rows.take(pa.array(probes)), run.rows.take(pa.array(places)))
             parts.append((run, probes[equal], places[equal]))
         return self._found(parts, by_arrival=True)
 
-    def mark(self, ids: Places, *, on: bool = True) -> None:
+    def mark(self, rows: RowIds, *, on: bool = True) -> None:
         """Set the mark of living rows, or take it back."""
-        if not len(ids):
+        if not len(rows.ids):
             return
-        self._marked.append((MARK if on else UNMARK, ids))
-        self._set_mark(ids, on=on)
+        self._marked.append((MARK if on else UNMARK, rows.ids))
+        self._set_mark(rows.ids, Probes(rows.hashes), on=on)
 
-    def _set_mark(self, ids: Places, *, on: bool) -> None:
-        for run in self._runs:
-            run.marked[run.places_of(ids)] = on
+    def _set_mark(self, ids: Places, probing: Probes | None = None, *, on: bool) -> None:
+        for run, places in self._places_of(ids, probing):
+            run.marked[places] = on
 
-    def remove(self, ids: Places) -> None:
+    def remove(self, rows: RowIds) -> None:
         """Take out living rows."""
-        if not len(ids):
+        if not len(rows.ids):
             return
-        self._removed.append(ids)
-        self._take_out(ids)
+        self._removed.append(np.sort(rows.ids))
+        self._take_out(rows.ids, Probes(rows.hashes))
 
-    def _take_out(self, ids: Places) -> None:
+    def _take_out(self, ids: Places, probing: Probes | None = None) -> None:
         before = self._alive
-        for run in self._runs:
-            places = run.places_of(ids)
-            if len(places):
-                places = places[run.alive(places, self.end)]
-                run.take_out(places)
-                self._alive -= len(places)
+        for run, places in self._places_of(ids, probing):
+            alive = places[run.alive(places, self.end)]
+            run.take_out(alive)
+            self._alive -= len(alive)
         self._tidy(before - self._alive)
+
+    def _places_of(self, ids: Places, probing: Probes | None) -> Iterator[tuple[Run, Places]]:
+        """Where rows are; everywhere is looked if nobody knows the hashes of their keys."""
+        for run in self._runs:
+            near = ids if probing is None else ids[probing.order[probing.within(run.hashes)]]
+            places = run.places_of(near)
+            if len(places):
+                yield run, places
 
     def remove_outdated(self, rows: pa.Table, until_ms: int) -> None:
         """Of the keys of these rows, take out what is not after a time, but for the latest, which may still be asked for."""
         distinct = np.unique(first_equal(rows.select(self._key_names)))
         keys = keys_in(rows.take(pa.array(distinct)), self._key_names)
         low, high = np.full(len(keys), MIN_TIMESTAMP), np.full(len(keys), until_ms)
-        outdated = [found.ids[np.diff(found.probes, append=-1) == 0] for found in self.find(keys, low, high)]
-        self.remove(np.concatenate([_NOWHERE, *outdated]))
+        found = self.find(keys, low, high)
+        self.remove(RowIds.together([part.named.take(np.diff(part.probes, append=-1) == 0) for part in found]))
 
     def within(self, after_ms: int, until_ms: int) -> pa.Table:
         """The living rows later than a time and not later than another, in no order."""
@@ -255,21 +281,8 @@ class RowStore:
         return places if run.gone is None else places[~run.gone[places]]
 
     def _tidy(self, dropped: int) -> None:
-        """Rewrite runs of which more than half is dead or gone: about as many rows as were dropped, or one run.
-
-        So a row is rewritten once for each that is dropped, and not all runs at once that were written together.
-        """
-        kept: list[Run] = []
-        for run in self._runs:
-            is_due = dropped > 0 and 2 * max(run.died(self.end), run.gone_count) > len(run)
-            left = self._compact(run) if is_due else run
-            if left is not None:
-                kept.append(left)
-                dropped -= len(left) if is_due else 0
-        self._runs = kept
-
-    def _compact(self, run: Run) -> Run | None:
-        return run if run.gone is None and not run.died(self.end) else run.without_dead(self.end)
+        """Rewrite runs of which more than half is dead or gone."""
+        self._runs.tidy(dropped, lambda run: 2 * max(run.died(self.end), run.gone_count) > len(run), self._rewritten)
 
     def meta(self) -> list[int]:
         """The facts, besides its rows, that must survive."""
@@ -298,19 +311,17 @@ class RowStore:
 
     def dump(self) -> pa.Table:
         """The living rows in the order of arrival."""
-        return self._dumped([run.columns() for run in map(self._compact, self._runs) if run is not None])
+        return self._dumped(ALL_HASHES)
 
-    def _dumped(self, runs: list[Columns]) -> pa.Table:
-        if not runs:
-            return self._stored.empty_table()
+    def _dumped(self, part: Slice | HashRange) -> pa.Table:
+        runs = [run.columns(part, self.end) for run in self._runs]
         parts = [self._table(PUT, run.ids, run.times, run.marked, run.rows.columns) for run in runs]
-        together = pa.concat_tables(parts)
+        together = pa.concat_tables([self._stored.empty_table(), *parts])
         return together.take(pa.array(np.argsort(together["@id"].to_numpy()))).combine_chunks()
 
     def dump_slice(self, part: Slice) -> pa.Table:
         """As `dump`, of the rows whose key falls into a slice."""
-        runs = [run for run in (run.of_part(part, self.end) for run in self._runs) if run is not None]
-        return self._dumped(runs)
+        return self._dumped(part)
 
     def load(self, dumped: pa.Table) -> None:
         self.apply(dumped)

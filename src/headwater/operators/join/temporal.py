@@ -99,7 +99,7 @@ class TemporalJoinOperator(KeepsRows):
         is_waited_for = self._waiting.has(unused)
         self._last_used.use_again(unused.take(np.flatnonzero(is_waited_for)))
         for found in list(self._versions.find(unused.take(np.flatnonzero(~is_waited_for)))):
-            self._versions.remove(np.sort(found.ids))
+            self._versions.remove(found.named)
             self._expired += len(found.ids)
 
     def advance_clock(self, time: StepTime, emit: Emit) -> None:

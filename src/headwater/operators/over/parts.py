@@ -19,6 +19,7 @@ from headwater.operators.aggregation import Aggregation
 from headwater.operators.grouping import Codes
 from headwater.operators.join.keys import JoinKeys
 from headwater.operators.join.last_used import LastUsed
+from headwater.operators.join.run import RowIds
 from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_spread
 from headwater.operators.over.due import Due
@@ -173,13 +174,13 @@ class LastRows(Part):
     def over(self, due: Due) -> Results:
         rows, keys = due.columns(self._columns)
         found = [*self.store.find(keys.take(due.first)), self.store.nothing(len(due.first))]
-        ids = np.concatenate([part.ids for part in found])
+        kept = RowIds.together([part.named for part in found])
         groups = np.concatenate([*(part.probes for part in found), due.groups])
         # As they were given: where frames go by time, a row can be given after one of a later time.
-        order = np.lexsort((np.concatenate([ids, self.store.next_id + np.arange(len(rows))]), groups))
+        order = np.lexsort((np.concatenate([kept.ids, self.store.next_id + np.arange(len(rows))]), groups))
         groups = groups[order]
         together = pa.concat_tables([*(part.rows for part in found), rows]).take(pa.array(order))
-        at = np.flatnonzero(order >= len(ids))
+        at = np.flatnonzero(order >= len(kept.ids))
         first = np.searchsorted(groups, groups)
         results: dict[str, pa.Array] = {}
         if self._aggregation is not None:
@@ -188,22 +189,22 @@ class LastRows(Part):
             results = dict(zip(self._names, self._aggregation.result(frames), strict=True))
         for name, lag in self._lags.items():
             results[name] = _lagged(lag, together, due, at=at, first=first[at])
-        self._keep(order, np.searchsorted(groups, groups, side="right"), ids, due)
+        self._keep(order, np.searchsorted(groups, groups, side="right"), kept, due)
         return results
 
-    def _keep(self, order: Places, ends: Places, ids: Places, due: Due) -> None:
+    def _keep(self, order: Places, ends: Places, kept: RowIds, due: Due) -> None:
         """Keep the last rows of each partition, as many as are reached from the next one."""
         stays = ends - np.arange(len(order)) <= self._reach
-        was = order < len(ids)
-        self.store.remove(np.sort(ids[order[was & ~stays]]))
+        was = order < len(kept.ids)
+        self.store.remove(kept.take(order[was & ~stays]))
         rows, keys = due.columns(self._columns)
-        new = order[~was & stays] - len(ids)
+        new = order[~was & stays] - len(kept.ids)
         self.store.add(rows.take(pa.array(new)), due.times[new], keys.take(new))
 
     def forget(self, keys: JoinKeys, values: list[Any]) -> int:
-        ids = np.sort(np.concatenate([part.ids for part in (*self.store.find(keys), self.store.nothing(len(keys)))]))
-        self.store.remove(ids)
-        return len(ids)
+        found = RowIds.together([part.named for part in self.store.find(keys)])
+        self.store.remove(found)
+        return len(found.ids)
 
     def tell(self, last_used: LastUsed) -> None:
         last_used.use(self.store.dump(), self._key_names)

@@ -14,6 +14,7 @@ from headwater.operators.grouping import Grouped, group
 from headwater.operators.idle import ForgetsIdleKeys, accumulators
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import keys_in
+from headwater.operators.join.run import RowIds
 from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_arrays, keys_of
 from headwater.operators.replaced import Replaced
@@ -59,8 +60,8 @@ class KeepFirstOperator(KeepsRows):
         for kept in self._waiting.find(keys):
             is_earlier = batch.timestamps[kept.probes] < kept.times
             is_earliest[kept.probes] = is_earlier
-            outdone.append(kept.ids[is_earlier])
-        self._waiting.remove(np.sort(np.concatenate([np.empty(0, np.int64), *outdone])))
+            outdone.append(kept.named.take(is_earlier))
+        self._waiting.remove(RowIds.together(outdone))
         new = np.flatnonzero(is_earliest)
         self._waiting.add(batch.table.take(pa.array(new)), batch.timestamps[new], keys.take(new))
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from headwater.graph.nodes.ranks import Ranking
 from headwater.operators.grouping import Codes
 from headwater.operators.join.keys import JoinKeys
+from headwater.operators.join.run import RowIds
 from headwater.operators.join.store import RowStore
 from headwater.state.columns import Places
 
@@ -44,11 +45,25 @@ def kept_of(store: RowStore, keys: JoinKeys) -> Candidates:
     )
 
 
-def ranked(rows: Candidates, ranking: Ranking) -> tuple[Candidates, Places]:
-    """The rows that are not behind the last rank, in the order of keys and ranks; and the numbers of the others."""
+@dataclass(frozen=True)
+class Outdone:
+    """Rows that are behind the last rank: their numbers of arrival, and their keys' numbers in the batch."""
+
+    ids: Places
+    keys: Codes
+
+    def kept(self, store: RowStore, keys: JoinKeys) -> RowIds:
+        """Those of them that a store has. It is given the keys of the batch."""
+        is_kept = self.ids < store.next_id
+        return RowIds(self.ids[is_kept], keys.hashes[self.keys[is_kept]])
+
+
+def ranked(rows: Candidates, ranking: Ranking) -> tuple[Candidates, Outdone]:
+    """The rows that are not behind the last rank, in the order of keys and ranks; and the others."""
     in_order = rows.take(_sorted(rows, ranking))
     has_rank = ranks(in_order.keys) < ranking.n
-    return in_order.take(np.flatnonzero(has_rank)), in_order.ids[~has_rank]
+    outdone = Outdone(in_order.ids[~has_rank], in_order.keys[~has_rank])
+    return in_order.take(np.flatnonzero(has_rank)), outdone
 
 
 def ranks(keys: Codes) -> Codes:

@@ -13,8 +13,9 @@ from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import group
 from headwater.operators.join.contents import first_equal
 from headwater.operators.join.keeping import KeepsRows
-from headwater.operators.join.keys import JoinKeys, keys_in
-from headwater.operators.join.net import Net, net_effect
+from headwater.operators.join.keys import keys_in
+from headwater.operators.join.net import net_effect
+from headwater.operators.join.run import RowIds
 from headwater.operators.join.store import RowStore
 from headwater.operators.keys import key_arrays
 from headwater.operators.rank.ranking import Candidates, kept_of, ranked, ranks
@@ -43,14 +44,21 @@ class TopNOperator(KeepsRows):
         rows, store, ranking = batch.table, self._store, self._node.ranking
         groups = group(key_arrays(batch, self._node.key), len(batch))
         keys = keys_in(rows, self._names)
-        before = kept_of(store, keys.take(groups.first))
+        of_groups = keys.take(groups.first)
+        before = kept_of(store, of_groups)
         net = net_effect(rows, adds(inserts(len(batch)) if batch.kinds is None else batch.kinds), store)
         self._dropped.count(net.missed)
         ranked_before, _ = ranked(before, ranking)
         came = Candidates(rows.take(pa.array(net.added)), groups.codes[net.added], store.next_id + net.added)
         left = before.take(np.flatnonzero(~np.isin(before.ids, net.ids)))
         ranked_after, outdone = ranked(left.and_also(came), ranking)
-        self._keep(rows, keys, net, outdone, time.now_ms)
+        added = net.added
+        if self._node.takes_back:
+            store.remove(RowIds(net.ids, keys.hashes[net.removed]))
+        else:  # what can have no rank any more
+            store.remove(outdone.kept(store, of_groups))
+            added = added[~np.isin(store.next_id + added, outdone.ids)]
+        store.add(rows.take(pa.array(added)), np.full(len(added), time.now_ms, np.int64), keys.take(added))
         last = np.empty(len(groups), np.int64)
         last[groups.codes] = np.arange(len(batch))
         tell = self._changes if self._node.tells_places else self._comings_and_goings
@@ -69,17 +77,6 @@ class TopNOperator(KeepsRows):
         """Of rows in the order of keys and ranks, those that are given."""
         first = self._node.ranking.first
         return rows if first == 1 else rows.take(np.flatnonzero(ranks(rows.keys) >= first - 1))
-
-    def _keep(self, rows: pa.Table, keys: JoinKeys, net: Net, outdone: Places, now_ms: int) -> None:
-        """Keep what came and forget what went, and what can have no rank any more."""
-        store, added = self._store, net.added
-        gone = net.ids
-        if not self._node.takes_back:
-            first = store.next_id
-            gone = outdone[outdone < first]
-            added = added[~np.isin(first + added, outdone)]
-        store.remove(np.sort(gone))
-        store.add(rows.take(pa.array(added)), np.full(len(added), now_ms, np.int64), keys.take(added))
 
     def _changes(self, before: Candidates, after: Candidates, batch: Batch, last: Places) -> Batch:
         """What became of each rank of each key, at the time of the key's last row."""

@@ -41,10 +41,11 @@ class WindowTopNOperator(KeepsRows):
         groups = group(key_arrays(batch, self._node.key), len(batch))
         keys = keys_in(rows, self._names)
         came = Candidates(rows, groups.codes, store.next_id + np.arange(len(batch)))
-        kept = kept_of(store, keys.take(groups.first))
+        of_groups = keys.take(groups.first)
+        kept = kept_of(store, of_groups)
         _, outdone = ranked(kept.and_also(came), self._node.ranking)
-        store.remove(np.sort(outdone[outdone < store.next_id]))
-        stays = np.flatnonzero(~np.isin(came.ids, outdone))
+        store.remove(outdone.kept(store, of_groups))
+        stays = np.flatnonzero(~np.isin(came.ids, outdone.ids))
         store.add(rows.take(pa.array(stays)), until[stays], keys.take(stays))
 
     def advance_watermark(self, time: StepTime, emit: Emit) -> None:

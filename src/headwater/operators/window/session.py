@@ -14,6 +14,7 @@ from headwater.operators.contract import Emit, StepTime
 from headwater.operators.grouping import Grouped, group
 from headwater.operators.join.keeping import KeepsRows
 from headwater.operators.join.keys import JoinKeys, keys_in
+from headwater.operators.join.run import RowIds
 from headwater.operators.join.store import Found, RowStore
 from headwater.operators.keys import key_arrays
 from headwater.operators.window.lateness import in_time
@@ -99,7 +100,7 @@ class SessionOperator(KeepsRows):
         )
         is_new = np.zeros(len(merged), np.bool_)
         is_new[merged.of[ours:]] = True
-        self._sessions.remove(np.sort(kept.ids[is_new[merged.of[:ours]]]))
+        self._sessions.remove(kept.named.take(is_new[merged.of[:ours]]))
         new = np.flatnonzero(is_new)
         of_keys = keys.take(merged.keys[new])
         columns = [*self._key_columns(rows, kept, came, merged, new), pa.array(merged.starts[new])]
@@ -147,7 +148,7 @@ class SessionOperator(KeepsRows):
             return
         over = []
         for part in self._rows.find(keys_in(sessions, self._names), _starts_of(sessions), lasts):
-            over.append(part.ids)
+            over.append(part.named)
             if self._aggregation is None:
                 self._give(part.rows, lasts[part.probes], [], emit, starts=_starts_of(sessions)[part.probes])
                 continue
@@ -156,7 +157,7 @@ class SessionOperator(KeepsRows):
             partial = self._aggregation.partial(part.rows.take(pa.array(order)), codes[order], len(places))
             results = self._aggregation.result(partial)
             self._give(sessions.take(pa.array(places)), lasts[places], results, emit)
-        self._rows.remove(np.sort(np.concatenate(over)))
+        self._rows.remove(RowIds.together(over))
 
     def _give(
         self,
@@ -184,5 +185,6 @@ def _together(parts: list[Found]) -> Found:
         pa.concat_tables([part.rows for part in parts]).combine_chunks(),
         np.concatenate([part.times for part in parts]),
         np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.marked for part in parts]),
     )

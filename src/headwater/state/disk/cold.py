@@ -1,7 +1,7 @@
 """Rows by key on disk, of which each key has one at most: sorted runs, looked through for many keys at once.
 
 A row that is taken leaves a gap. Gaps go when runs are merged, and when a run has more of them than rows. What is rewritten at
-a time is bounded: the runs of one merge, and for gaps about as many rows as were taken, or one run.
+a time is bounded, as `state/runs.py` says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from headwater.data.rows import decode
 from headwater.state.keys import Hashes, hash_keys
-from headwater.state.shelf import KeptArrays, KeptTable, Shelf, due_for_merge
+from headwater.state.runs import ALL_HASHES, HashRange, Runs
+from headwater.state.shelf import KeptArrays, KeptTable, Shelf
 from headwater.state.slices import Slice
 
 Places = npt.NDArray[np.int64]
@@ -44,12 +45,17 @@ class _Run:
     def is_mostly_gaps(self) -> bool:
         return 2 * self.left < len(self._is_gone)
 
+    @property
+    def hashes(self) -> Hashes:
+        return self._hashes.arrays[0]
+
     def find(self, hashes: Hashes, keys: Sequence[Any], which: Places) -> tuple[Places, Places]:
         """Which of these keys, given by hash in order, have a row here, and where."""
-        known = self._hashes.arrays[0]
-        begin = np.searchsorted(known, hashes)
-        hits = np.flatnonzero(known[np.minimum(begin, len(known) - 1)] == hashes)
-        begin = begin[hits]
+        known = self.hashes
+        first, last = HashRange(int(known[0]), int(known[-1])).within(hashes)
+        begin = np.searchsorted(known, hashes[first:last])
+        hits = np.flatnonzero(known[begin] == hashes[first:last])
+        begin, hits = begin[hits], first + hits
         counts = np.searchsorted(known, hashes[hits], side="right") - begin
         asked = np.repeat(hits, counts)
         places = np.arange(len(asked)) + np.repeat(begin - np.cumsum(counts) + counts, counts)
@@ -65,15 +71,13 @@ class _Run:
         self.left -= len(places)
         return self._rows.table.take(pa.array(places))
 
-    def rows(self, part: Slice | None = None) -> tuple[pa.Table, Hashes]:
-        """The rows that are left, of keys that fall into a part, if one is given."""
-        if part is None and self.left == len(self._is_gone):
-            return self._rows.table, self._hashes.arrays[0]
-        hashes, first, last = self._hashes.arrays[0], 0, len(self._is_gone)
-        if part is not None:
-            first, last = part.within(hashes)
+    def rows(self, part: Slice | HashRange) -> tuple[pa.Table, Hashes]:
+        """The rows that are left, of keys that fall into a part."""
+        first, last = part.within(self.hashes)
+        if self.left == len(self._is_gone):
+            return self._rows.table.slice(first, last - first), self.hashes[first:last]
         left = first + np.flatnonzero(~self._is_gone[first:last])
-        return self._rows.table.take(pa.array(left)), hashes[left]
+        return self._rows.table.take(pa.array(left)), self.hashes[left]
 
 
 class ColdRows:
@@ -81,7 +85,7 @@ class ColdRows:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._runs: list[_Run] = []
+        self._runs: Runs[_Run] = Runs(shelf)
 
     def __len__(self) -> int:
         return sum(map(len, self._runs))
@@ -90,46 +94,37 @@ class ColdRows:
         """Keep rows of keys that have none here."""
         if not len(rows):
             return
-        self._runs.append(_Run(rows, hash_keys(rows["key"]), self._shelf))
+        self._runs.put(_Run(rows, hash_keys(rows["key"]), self._shelf))
 
     def merge(self) -> None:
         """Have few runs. Whoever has put rows forgets them before: a disk that is full leaves all of them here."""
-        if count := due_for_merge(self._runs, self._shelf):
-            self._runs[-count:] = [self._rewritten(self._runs[-count:])]
+        self._runs.merge(self._rewritten)
 
     def take(self, keys: Sequence[Any], column: pa.Array) -> Iterator[tuple[Places, pa.Table]]:
         """Take the rows of keys out, given as values and as a column: which keys have some, and these."""
         hashes = hash_keys(column)
         which = np.argsort(hashes, kind="stable")
         hashes = hashes[which]
-        for run in self._runs:
+        for run in list(self._runs):
             at, places = run.find(hashes, keys, which)
             if len(at):
                 yield which[at], run.take(places)
                 hashes, which = np.delete(hashes, at), np.delete(which, at)
-        self._tidy(len(keys) - len(which))
-
-    def _tidy(self, taken: int) -> None:
-        """Have few gaps. Runs have as many when they were written together; so only some are rewritten after a take."""
-        kept = [run for run in self._runs if len(run)]
-        for at, run in enumerate(kept):
-            if taken > 0 and run.is_mostly_gaps:
-                taken -= len(run)
-                kept[at] = self._rewritten([run])
-        self._runs = kept
+        self._runs.tidy(len(keys) - len(which), lambda run: run.is_mostly_gaps, self._rewritten)
 
     def rows(self, part: Slice | None = None) -> list[pa.Table]:
         """All rows, of keys that fall into a part, if one is given."""
-        return [run.rows(part)[0] for run in self._runs]
+        return [run.rows(ALL_HASHES if part is None else part)[0] for run in self._runs]
 
     def clear(self) -> None:
         """Forget all rows."""
-        self._runs = []
+        self._runs.clear()
 
-    def _rewritten(self, runs: Sequence[_Run]) -> _Run:
-        """Runs as one, without gaps."""
-        tables, hashes = zip(*(run.rows() for run in runs), strict=True)
-        return _Run(pa.concat_tables(tables), np.concatenate(hashes), self._shelf)
+    def _rewritten(self, runs: Sequence[_Run], part: HashRange) -> _Run | None:
+        """What is left of runs within a range as one, without gaps."""
+        tables, hashes = zip(*(run.rows(part) for run in runs), strict=True)
+        rows = pa.concat_tables(tables)
+        return _Run(rows, np.concatenate(hashes), self._shelf) if len(rows) else None
 
 
 def _equal(one: Any, other: Any) -> bool:
