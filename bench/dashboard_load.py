@@ -10,12 +10,10 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import shutil
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +26,7 @@ import psutil
 from parts.timing import print_result
 
 import headwater as hw
+from headwater.scratch import Scratch
 
 CONNECTIONS = 8
 
@@ -169,7 +168,7 @@ def main() -> None:
     if args.ask:
         load(args.ask, args.rate, args.seconds)
         return
-    folder = Path(tempfile.mkdtemp(prefix="bench-dashboard-"))
+    folder = Scratch("bench-dashboard").path
     env = hw.Environment("watched", job_dir=folder / "job", checkpoint_interval="0 s")
     source = hw.connectors.generator(lambda i: (i % 1_000,), rate=5_000)
     env.source(source, "k long").key_by("k").process(Counts(), "k long, n long").sink(hw.connectors.blackhole())
@@ -207,7 +206,6 @@ def main() -> None:
         print_result("dashboard_load", "left_alone", statistics.median(asked) * 1000, statistics.median(alone) * 1000)
     finally:
         job.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from parts.memory import resident_bytes
 from parts.timing import WARM_UP, EpochTimes
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.words import StateBackendName
 
 OUT = "user long, n long, total double"
@@ -140,19 +140,16 @@ def main() -> None:
     options.add_argument("--little-memory", help="what a worker holds in a further run, such as '16 MB'")
     options.add_argument("--programs", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS))
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-disk-"))
-    try:
-        args.log = folder / "log"
-        append(folder / "warm-up", WARM_UP + 1, args)
-        append(folder / "log", args.epochs, args)
-        warm_up = argparse.Namespace(**{**vars(args), "log": folder / "warm-up"})
-        measure(process, folder / "warm", warm_up, "memory", args.state_memory)
-        ratios = {name: compare(name, folder, args) for name in args.programs}
-        lowest = min(ratios, key=lambda name: ratios[name])
-        sizes = {"keys": args.keys, "rows": args.epochs * args.rows_per_epoch, "state_memory": args.state_memory}
-        print(json.dumps({"bench": "disk_state", **sizes, "lowest": lowest, "ratio": round(ratios[lowest], 2)}))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = Scratch("bench-disk").path
+    args.log = folder / "log"
+    append(folder / "warm-up", WARM_UP + 1, args)
+    append(folder / "log", args.epochs, args)
+    warm_up = argparse.Namespace(**{**vars(args), "log": folder / "warm-up"})
+    measure(process, folder / "warm", warm_up, "memory", args.state_memory)
+    ratios = {name: compare(name, folder, args) for name in args.programs}
+    lowest = min(ratios, key=lambda name: ratios[name])
+    sizes = {"keys": args.keys, "rows": args.epochs * args.rows_per_epoch, "state_memory": args.state_memory}
+    print(json.dumps({"bench": "disk_state", **sizes, "lowest": lowest, "ratio": round(ratios[lowest], 2)}))
 
 
 def append(log: Path, epochs: int, args: argparse.Namespace) -> None:

@@ -8,9 +8,7 @@ turns, so that a noisy machine hurts both.
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -23,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.spark.session import job_session, local_session
 
 
@@ -81,7 +80,7 @@ def main() -> None:
     options.add_argument("--warm-up", type=int, default=10)
     options.add_argument("--rounds", type=int, default=3)
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-floor-"))
+    folder = Scratch("bench-floor").path
     spark = local_session(2, {})
     ours: list[float] = []
     theirs: list[float] = []
@@ -92,7 +91,6 @@ def main() -> None:
         print_result("epoch_floor", "spark_native", statistics.median(ours) * 1000, statistics.median(theirs) * 1000)
     finally:
         spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

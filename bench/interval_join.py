@@ -7,8 +7,6 @@ first epochs of each side warm it up and are not counted. Both must give the sam
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -19,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.spark.session import job_session, local_session
 
 SIDES = ("left", "right")
@@ -63,25 +62,22 @@ def main() -> None:
     options.add_argument("--rows-per-epoch", type=int, default=100_000, help="of each stream")
     options.add_argument("--keys", type=int, default=50_000)
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-join-"))
-    try:
-        log = hw.EventLog(folder / "log")
-        for seed, side in enumerate(SIDES):
-            topic = log.create_topic(side, hw.Schema.of(SCHEMA).arrow, partitions=2)
-            (folder / "parquet" / side).mkdir(parents=True)
-            rows = args.epochs * args.rows_per_epoch
-            for number, table in enumerate(event_tables(rows, args.keys, args.rows_per_epoch // 2, seed)):
-                topic.append(table, partition=number % 2)
-                pq.write_table(table, folder / "parquet" / side / f"part-{number:04d}.parquet")
-        spark = local_session(2, {})
-        ours = headwater_rate(folder / "log", folder / "headwater", args.rows_per_epoch)
-        theirs = peer_rate(spark, folder / "parquet", folder / "spark")
-        pairs = [ds.dataset(folder / side / "out", format="parquet").count_rows() for side in ("headwater", "spark")]
-        if pairs[0] != pairs[1]:
-            raise SystemExit(f"Headwater gave {pairs[0]} pairs, Spark {pairs[1]}")
-        print_result("interval_join", "spark_native", ours, theirs)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = Scratch("bench-join").path
+    log = hw.EventLog(folder / "log")
+    for seed, side in enumerate(SIDES):
+        topic = log.create_topic(side, hw.Schema.of(SCHEMA).arrow, partitions=2)
+        (folder / "parquet" / side).mkdir(parents=True)
+        rows = args.epochs * args.rows_per_epoch
+        for number, table in enumerate(event_tables(rows, args.keys, args.rows_per_epoch // 2, seed)):
+            topic.append(table, partition=number % 2)
+            pq.write_table(table, folder / "parquet" / side / f"part-{number:04d}.parquet")
+    spark = local_session(2, {})
+    ours = headwater_rate(folder / "log", folder / "headwater", args.rows_per_epoch)
+    theirs = peer_rate(spark, folder / "parquet", folder / "spark")
+    pairs = [ds.dataset(folder / side / "out", format="parquet").count_rows() for side in ("headwater", "spark")]
+    if pairs[0] != pairs[1]:
+        raise SystemExit(f"Headwater gave {pairs[0]} pairs, Spark {pairs[1]}")
+    print_result("interval_join", "spark_native", ours, theirs)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from parts.timing import EpochTimes, print_result, spark_rate
@@ -25,6 +23,7 @@ from pyspark.sql import SparkSession
 from tests.parts.kafka import KafkaBroker
 from tests.parts.maven import jars
 
+from headwater.scratch import Scratch
 from headwater.spark.session import local_session
 
 TOPIC = "events"
@@ -98,7 +97,7 @@ def main() -> None:
     options.add_argument("--keys", type=int, default=100_000)
     options.add_argument("--partitions", type=int, default=4)
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-kafka-"))
+    folder = Scratch("bench-kafka").path
     connector = jars(f"spark-kafka-{SPARK_CONNECTOR}", *SPARK_CONNECTOR_JARS, alone=True)
     broker = KafkaBroker()
     try:
@@ -112,7 +111,6 @@ def main() -> None:
         print_result("kafka_source", "spark_kafka_noop", ours, theirs)
     finally:
         broker.remove()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ epochs of each side warm it up and are not counted.
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.spark.session import JOB_CONFIG, LOCAL_FILES_CONFIG, local_session
 
 OUT = "user long, n long, total double"
@@ -90,22 +89,19 @@ def main() -> None:
     options.add_argument("--rows-per-epoch", type=int, default=250_000)
     options.add_argument("--keys", type=int, default=100_000)
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-keyed-"))
-    try:
-        topic = hw.EventLog(folder / "log").create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
-        (folder / "parquet").mkdir()
-        for number, table in enumerate(
-            event_tables(args.epochs * args.rows_per_epoch, args.keys, args.rows_per_epoch // 2)
-        ):
-            topic.append(table, partition=number % 2)
-            if number < 2 * args.spark_epochs:
-                pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
-        spark = local_session(2, {})
-        ours = headwater_rate(folder / "log", folder / "headwater", args.rows_per_epoch)
-        theirs = peer_rate(spark, folder / "parquet", folder / "spark", 2)
-        print_result("keyed_process", "spark_tws", ours, theirs)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = Scratch("bench-keyed").path
+    topic = hw.EventLog(folder / "log").create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
+    (folder / "parquet").mkdir()
+    for number, table in enumerate(
+        event_tables(args.epochs * args.rows_per_epoch, args.keys, args.rows_per_epoch // 2)
+    ):
+        topic.append(table, partition=number % 2)
+        if number < 2 * args.spark_epochs:
+            pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
+    spark = local_session(2, {})
+    ours = headwater_rate(folder / "log", folder / "headwater", args.rows_per_epoch)
+    theirs = peer_rate(spark, folder / "parquet", folder / "spark", 2)
+    print_result("keyed_process", "spark_tws", ours, theirs)
 
 
 if __name__ == "__main__":

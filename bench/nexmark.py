@@ -15,10 +15,8 @@ import json
 import os
 import shutil
 import statistics
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from parts.nexmark import headwater_side
@@ -28,6 +26,7 @@ from parts.nexmark.files import EventFiles
 from parts.nexmark.flink import Flink
 from parts.nexmark.texts import QUERIES
 
+from headwater.scratch import Scratch
 from headwater.spark.session import local_session
 
 
@@ -103,31 +102,28 @@ def main() -> None:
     options.add_argument("--compared", type=int, default=100_000, help="the events over which results are compared")
     options.add_argument("--runs", type=int, default=1)
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-nexmark-"))
-    try:
-        few = EventFiles(folder / "few", args.compared, 4)
-        all_events = EventFiles(folder / "all", args.events, args.epochs)
-        few.write()
-        all_events.write()
-        local_session(2, {})
-        print(f"{args.events:,} events in {args.epochs} epochs; load average", os.getloadavg())
-        print(f"{'query':<5} {'headwater':>14} {'flink':>14} {'ratio':>7}  tables of {args.compared:,} events")
-        found: list[Measured] = []
-        failed: dict[str, str] = {}
-        queries = args.queries or list(QUERIES)
-        with Flink(folder) as flink:
-            tried(queries[0], flink, few, all_events, 1)  # both have then compiled what all queries need
-            for query in queries:
-                one = tried(query, flink, few, all_events, args.runs)
-                if isinstance(one, Measured):
-                    found.append(one)
-                else:
-                    failed[query] = one
-                print(one if isinstance(one, Measured) else f"{query:<5} failed: {one}", flush=True)
-        print("load average", os.getloadavg())
-        print(json.dumps(summary(found, failed)))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = Scratch("bench-nexmark").path
+    few = EventFiles(folder / "few", args.compared, 4)
+    all_events = EventFiles(folder / "all", args.events, args.epochs)
+    few.write()
+    all_events.write()
+    local_session(2, {})
+    print(f"{args.events:,} events in {args.epochs} epochs; load average", os.getloadavg())
+    print(f"{'query':<5} {'headwater':>14} {'flink':>14} {'ratio':>7}  tables of {args.compared:,} events")
+    found: list[Measured] = []
+    failed: dict[str, str] = {}
+    queries = args.queries or list(QUERIES)
+    with Flink(folder) as flink:
+        tried(queries[0], flink, few, all_events, 1)  # both have then compiled what all queries need
+        for query in queries:
+            one = tried(query, flink, few, all_events, args.runs)
+            if isinstance(one, Measured):
+                found.append(one)
+            else:
+                failed[query] = one
+            print(one if isinstance(one, Measured) else f"{query:<5} failed: {one}", flush=True)
+    print("load average", os.getloadavg())
+    print(json.dumps(summary(found, failed)))
     wrong = [one.query for one in found if one.tables.startswith(DIFFERENT)]
     if failed or wrong:
         raise SystemExit(

@@ -11,12 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +28,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.spark.session import job_session, local_session
 
 SCHEMA = "user long, amount double, note string"
@@ -187,11 +186,8 @@ def main() -> None:
         else:
             run_spark(args.folder)
         return
-    folder = Path(tempfile.mkdtemp(prefix="bench-recovery-"))
-    try:
-        measure(folder, args.mb, args.rounds)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = Scratch("bench-recovery").path
+    measure(folder, args.mb, args.rounds)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import argparse
 import json
 import shutil
 import statistics
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -29,6 +28,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.spark.session import job_session, local_session
 
 SCHEMA = "user long, ts timestamp, amount double"
@@ -239,7 +239,7 @@ def main() -> None:
     options.add_argument("--feed-rows", type=int, default=2_000, help="rows of input every 200 ms while it is taken")
     options.add_argument("--limit-s", type=float, default=30.0, help="how long the savepoint may take")
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-savepoint-"))
+    folder = Scratch("bench-savepoint").path
     spark = local_session(2, {})
     try:
         shop = Shop(folder, spark, args.keys)
@@ -267,7 +267,6 @@ def main() -> None:
             raise SystemExit(f"the savepoint took {parts['take_s']:.1f} s, more than {args.limit_s} s")
     finally:
         spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -30,6 +29,7 @@ from parts.memory import resident_bytes
 from parts.plot import Line, drawn
 
 import headwater as hw
+from headwater.scratch import Scratch
 
 SCHEMA = "user long, page string"
 _LEAST_LOOKS = 20
@@ -141,11 +141,8 @@ def main() -> None:
     options.add_argument("--backend", choices=("memory", "disk"), default="memory")
     options.add_argument("--picture", type=Path, default=Path(tempfile.gettempdir()) / "soak.svg")
     args = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-soak-"))
-    try:
-        looks, told = run(folder, args)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = Scratch("bench-soak").path
+    looks, told = run(folder, args)
     minutes = [one.minute for one in looks]
     lines = [Line(name, unit, [asdict(one)[field] for one in looks]) for field, (name, unit) in UNITS.items()]
     title = f"{args.rate:g} rows a second, two of three of them of new keys, a ttl of 60 s, {args.backend}"

@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +25,7 @@ from parts.memory import resident_bytes
 from parts.timing import WARM_UP, print_result
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.state import changelog
 from headwater.words import StateBackendName
 
@@ -186,11 +185,9 @@ def main() -> None:
     found: list[Measured] = []
     for backend, sizes in (("memory", args.memory), ("disk", args.disk)):
         for keys in sizes:
-            folder = Path(tempfile.mkdtemp(prefix="bench-growth-"))
-            try:
-                found.append(measure(folder, backend, keys, args))
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+            folder = Scratch("bench-growth")
+            found.append(measure(folder.path, backend, keys, args))
+            folder.close()
             print(json.dumps(vars(found[-1])), flush=True)
             print(slowest_text(found[-1]), shares_text(found[-1]), sep="\n", flush=True)
     for backend in ("disk", "memory"):

@@ -8,8 +8,6 @@ that slide; the last line is that of many keys.
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import headwater as hw
+from headwater.scratch import Scratch
 from headwater.spark.session import job_session, local_session
 
 
@@ -76,20 +75,17 @@ CASES = (
 
 def measure(case: Case) -> None:
     """Measure both sides and print the ratio."""
-    folder = Path(tempfile.mkdtemp(prefix="bench-window-"))
-    try:
-        topic = hw.EventLog(folder / "log").create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
-        (folder / "parquet").mkdir()
-        tables = event_tables(case.epochs * case.rows_per_epoch, case.keys, case.rows_per_epoch // 2)
-        for number, table in enumerate(tables):
-            topic.append(table, partition=number % 2)
-            pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
-        spark = local_session(2, {})
-        ours = headwater_rate(folder / "log", folder / "headwater", case.rows_per_epoch, case.windows)
-        theirs = peer_rate(spark, folder / "parquet", folder / "spark", case.size, case.slide)
-        print_result(case.name, "spark_native", ours, theirs)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = Scratch("bench-window").path
+    topic = hw.EventLog(folder / "log").create_topic("events", hw.Schema.of(SCHEMA).arrow, partitions=2)
+    (folder / "parquet").mkdir()
+    tables = event_tables(case.epochs * case.rows_per_epoch, case.keys, case.rows_per_epoch // 2)
+    for number, table in enumerate(tables):
+        topic.append(table, partition=number % 2)
+        pq.write_table(table, folder / "parquet" / f"part-{number:04d}.parquet")
+    spark = local_session(2, {})
+    ours = headwater_rate(folder / "log", folder / "headwater", case.rows_per_epoch, case.windows)
+    theirs = peer_rate(spark, folder / "parquet", folder / "spark", case.size, case.slide)
+    print_result(case.name, "spark_native", ours, theirs)
 
 
 def main() -> None:

@@ -101,7 +101,7 @@ class Runs(Generic[Run]):
         """Have few runs, as far as what came since the last call allows. If it fails, all runs are as they were."""
         most_bytes, came_bytes = self._shelf.most_bytes, self._came_bytes
         self._came_bytes = 0
-        if count := due_for_merge(self._recent, most_bytes):
+        if count := _due_for_merge(self._recent, most_bytes):
             self._recent[-count:] = self._rewritten(self._recent[-count:], rewrite)
         large = [run for run in self._recent if 2 * run.size_bytes > most_bytes]
         for run in large:
@@ -171,7 +171,7 @@ class Runs(Generic[Run]):
         return [run for run in (rewrite(runs, one) for one in ranges) if run is not None]
 
 
-def due_for_merge(runs: Sequence[SortedRun], most_bytes: int) -> int:
+def _due_for_merge(runs: Sequence[SortedRun], most_bytes: int) -> int:
     """How many of the last runs, the newest ones, should be one: each is to be twice as large as the next, or the largest.
 
     They are told together, so that none of their rows is written twice.

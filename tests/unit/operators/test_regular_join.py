@@ -8,14 +8,20 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts.examples import examples
 
 import headwater as hw
+from headwater.data.batch import MIN_TIMESTAMP, Batch
+from headwater.data.schema import Schema
+from headwater.operators.contract import StepTime, TwoInputs
 from headwater.operators.join import contents, run, store
 from headwater.operators.join import keys as keys_module
+from headwater.plan.plan import plan_job
+from headwater.task.host import LevelHost
 from headwater.testing import Harness
 
 INPUTS = {"left": "k string, v long, row_kind string", "right": "k string, w long, row_kind string"}
@@ -339,3 +345,32 @@ def test_keys_of_different_names_are_each_shown(how: str) -> None:
     for row in found:
         net[row[:4]] += 1 if row.row_kind in ("+I", "+U") else -1
     assert {row for row, count in net.items() if count} == {("a", 1, "a", 2), (None, None, "b", 3)}
+
+
+# -- cost -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_pairs_of_a_hot_key_come_out_in_parts(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "CHUNK_PAIRS", 100)
+    schema = Schema.of("k bigint, v bigint")
+    env = hw.Environment("hot", engine="local", parallelism=1)
+    left, right = (env.from_rows([], schema, name=name).key_by("k") for name in ("left", "right"))
+    left.join_regular(right, how=how).sink(hw.connectors.memory())
+    (entry,) = LevelHost(plan_job(env.graph, 1, 128), 1, 0)._entries
+    operator: Any = entry.operator
+    emitted: list[int] = []
+
+    def rows(count: int) -> Batch:
+        table = pa.table({"k": np.zeros(count, np.int64), "v": np.arange(count)}).cast(schema.arrow)
+        return Batch(table, np.zeros(count, np.int64))
+
+    def emit(_: str | None, batch: Batch) -> None:
+        emitted.append(len(batch))
+
+    time = StepTime(MIN_TIMESTAMP, 0)
+    operator.process_two(TwoInputs(rows(30), None), time, emit)
+    emitted.clear()
+    operator.process_two(TwoInputs(None, rows(50)), time, emit)
+    assert sum(emitted) >= 30 * 50
+    assert max(emitted) <= 100 + 30, "beside pairs, padded rows that they take back"
