@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -111,8 +111,8 @@ class KafkaBroker:
     def create_topic(self, name: str, partitions: int = 1, **config: Any) -> None:
         """Make a topic; its settings are Kafka's with '_' for '.', as `retention_ms=1000`."""
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        admin = self.admin()
-        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(_ANSWER_S)
+        admin, topic = self.admin(), NewTopic(name, partitions, 1, config=settings)
+        self._wait(lambda: _is_made(admin, topic), f"no broker takes topic {name}")
         self._wait(lambda: _has_leaders(admin, name), f"topic {name} is not there")
 
     def delete_topic(self, name: str) -> None:
@@ -210,6 +210,17 @@ class KafkaBroker:
             "message.max.bytes": 16 << 20,
         }
         return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _is_made(admin: AdminClient, topic: NewTopic) -> bool:
+    """Make a topic, unless the broker is shut out just now: on a busy machine its heartbeat may be late."""
+    try:
+        admin.create_topics([topic])[topic.topic].result(_ANSWER_S)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+            raise
+        return False
+    return True
 
 
 def _has_leaders(admin: AdminClient, topic: str) -> bool:

@@ -63,12 +63,14 @@ def in_a_process(folder: Path, *arguments: object, code: int = 0) -> str:
 
 
 def until(folder: Path, epochs: int) -> dict[str, Any]:
-    """The job's status when so many epochs are published."""
+    """The job's status when so many epochs are published, and it tells of them."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
-        if (folder / "state" / "job.json").exists() and hw.control.job(folder / "state").published >= epochs - 1:
-            found: dict[str, Any] = json.loads(headwater(folder, "status", "state", "--json"))
-            return found
+        if (folder / "state" / "job.json").exists():
+            job = hw.control.job(folder / "state")
+            if min(job.published, job.status.published) >= epochs - 1:
+                found: dict[str, Any] = json.loads(headwater(folder, "status", "state", "--json"))
+                return found
         time.sleep(0.1)
     raise AssertionError("the job has published nothing")
 
