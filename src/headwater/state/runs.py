@@ -3,7 +3,7 @@
 Rows come as small runs. These are merged, so that each is about twice as large as the next newer one, up to a size. Runs of
 about that size settle: of those that span the same range of hashes two are merged and cut in the middle, so that each half
 spans half of it. So a hash is looked for in a logarithm of what is kept, as if one run had twice as much as the next, and
-still no merge has more than two runs. What is due and was not done yet waits for the next rows.
+still no merge has more than two such runs hold. What is due and was not done yet waits for the next rows.
 """
 
 from __future__ import annotations
