@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+from parts.growing_windows import ROWS, SCHEMA, Run, Step, late_in_large, late_sessions, sessions, windows
 
 import headwater as hw
 from headwater.clock.timers import TimerQueue
 from headwater.connectors.files.lookout import Lookout
 from headwater.data.batch import MIN_TIMESTAMP, Batch
-from headwater.data.schema import Schema
 from headwater.functions import EVENT
 from headwater.operators.contract import StepTime, TwoInputs
 from headwater.plan.plan import plan_job
+from headwater.state import changelog
+from headwater.state.changelog import MemoryRecordStore
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
 from headwater.state.handles.opening import open_states
@@ -43,13 +43,8 @@ from headwater.task.payload import EpochFacts
 from headwater.testing import Harness
 
 ROUNDS = 2
-SCHEMA = Schema.of("k long, v long")
-KEYS, ROWS = 1_000, 2_000
 DISK_BYTES = 16 << 20
 """The bound of state on disk in memory: the largest does not fit."""
-
-Run = Callable[[], Any]
-"""What is measured."""
 
 
 @dataclass(frozen=True)
@@ -60,94 +55,6 @@ class Case:
     sizes: tuple[int, int, int]
     prepare: Callable[[int], Run]
     """Gives what is measured at a size; what this does itself is not."""
-
-
-class Step:
-    """A stateful step of a stream, given rows and watermarks by hand."""
-
-    def __init__(self, build: Callable[[Any], Any]) -> None:
-        entries = [entry for host in Harness(build, SCHEMA)._cluster.hosts.values() for entry in host._entries]
-        self._operator: Any = entries[0].operator
-        self.rows_out = 0
-
-    def process(self, keys: Any, times: Any, watermark_ms: int = MIN_TIMESTAMP) -> None:
-        """Rows with these keys and times."""
-        table = pa.table({"k": np.asarray(keys, np.int64), "v": np.ones(len(keys), np.int64)})
-        batch = Batch(table.cast(SCHEMA.arrow), np.asarray(times, np.int64))
-        self._operator.process(batch, StepTime(watermark_ms, 0), self._emit)
-
-    def watermark(self, to_ms: int) -> None:
-        """Event time moves."""
-        self._operator.advance_watermark(StepTime(to_ms, 0), self._emit)
-
-    def _emit(self, _: str | None, batch: Batch) -> None:
-        self.rows_out += len(batch)
-
-
-def random_rows(rows: int, keys: int, until_ms: int, seed: int = 7) -> tuple[Any, Any]:
-    """Keys and times."""
-    chance = np.random.default_rng(seed)
-    return chance.integers(0, keys, rows), np.sort(chance.integers(0, until_ms, rows))
-
-
-def windows(assigner: Callable[[int], Any], *, late: bool) -> Callable[[int], Run]:
-    """So many slices: rows come and all windows fire, or 100 late rows come into windows that have."""
-
-    def prepare(slices: int) -> Run:
-        def build(stream: Any) -> Any:
-            return stream.key_by("k").window(assigner(slices)).allow_lateness("1 day").agg(n=hw.count(), t=hw.sum("v"))
-
-        step = Step(build)
-        until_ms = slices * 1_000
-
-        def fire() -> None:
-            step.process(*random_rows(ROWS, KEYS, until_ms))
-            step.watermark(2 * until_ms)
-
-        if not late:
-            return fire
-        fire()
-        return lambda: step.process(*random_rows(100, KEYS, until_ms), 2 * until_ms)
-
-    return prepare
-
-
-def late_in_large(keys: int) -> Run:
-    """A tumbling window of so many keys, into which some late rows come, epoch by epoch."""
-    step = Step(lambda s: s.key_by("k").window(hw.tumbling("10 s")).allow_lateness("1 day").agg(n=hw.count()))
-    step.process(np.arange(keys), np.zeros(keys))
-    step.watermark(10_000)
-
-    def run() -> None:
-        for number in range(20):
-            step.process(np.arange(100) * 7 + number, np.zeros(100), 10_000)
-
-    return run
-
-
-def sessions(count: int) -> Run:
-    """So many sessions of one key in one epoch; they fire."""
-    step = Step(lambda s: s.key_by("k").window(hw.session("10 ms")).agg(n=hw.count()))
-    times = np.random.default_rng(7).permutation(count) * 100
-
-    def run() -> None:
-        step.process(np.zeros(count), times)
-        step.watermark(count * 100)
-
-    return run
-
-
-def late_sessions(count: int) -> Run:
-    """So many sessions of one key that are kept; rows come for some, epoch by epoch."""
-    step = Step(lambda s: s.key_by("k").window(hw.session("10 ms")).allow_lateness("100 days").agg(n=hw.count()))
-    step.process(np.zeros(count), np.arange(count) * 100)
-    step.watermark(count * 100)
-
-    def run() -> None:
-        for number in range(100):
-            step.process([0], [number * 700 % (count * 100)], count * 100)
-
-    return run
 
 
 def moved_timers(*, on_disk: bool) -> Callable[[int], Run]:
@@ -303,6 +210,65 @@ def hot_key(rows: int) -> Run:
     return lambda: operator.process_two(TwoInputs(None, batch(50)), step_time, lambda *_: None)
 
 
+class _Total(hw.KeyedProcessFunction):
+    """A sum for each key."""
+
+    total = hw.ValueState("long", default=0)
+
+    def process(self, row: Any, ctx: hw.Context) -> Any:
+        self.total.set(self.total.get() + row.v)
+        yield row
+
+
+def records_and_bases(records: int) -> Run:
+    """So many epochs of 20 rows over 20,000 keys, with a base due after every 100 of their records."""
+    env = hw.Environment("growth", engine="local", parallelism=1)
+    env.from_rows([], SCHEMA, name="rows").key_by("k").process(_Total(), SCHEMA).sink(
+        hw.connectors.memory(), name="out"
+    )
+    plan = plan_job(env.graph, 1, 128)
+    outlet = Outlet.behind(plan, plan.sources()[0])
+    store = MemoryRecordStore()
+    host = LevelHost(plan, 1, 0)
+
+    def epoch(number: int, keys: Any) -> None:
+        head = changelog.catch_up(host, store, "here")
+        outlet.begin(EpochFacts(number, number), "rows/0")
+        table = pa.table({"k": keys, "v": keys}).cast(SCHEMA.arrow)
+        outlet.emit(None, Batch(table, np.full(len(keys), number)))
+        host.run([data for _, data in outlet.finish(number)])
+        changelog.append(host, store, head, str(number))
+
+    epoch(0, np.arange(20_000))
+
+    def run() -> None:
+        usual, changelog.COMPACT_AFTER_RECORDS = changelog.COMPACT_AFTER_RECORDS, 100
+        try:
+            for number in range(1, records):
+                epoch(number, np.arange(number, number + 20))
+        finally:
+            changelog.COMPACT_AFTER_RECORDS = usual
+
+    return run
+
+
+def levels(count: int) -> Run:
+    """Rows through so many keyed steps, one behind the other."""
+
+    def build(stream: Any) -> Any:
+        for number in range(count):
+            stream = stream.key_by("k").process(_Total(), SCHEMA, name=f"total {number}")
+        return stream
+
+    harness = Harness(build, SCHEMA)
+
+    def run() -> None:
+        for number in range(20):
+            harness.push((number, number))
+
+    return run
+
+
 CASES = [
     Case("slices of sliding windows", (128, 512, 2048), windows(lambda n: hw.sliding(f"{n} s", "1 s"), late=False)),
     Case("slices of cumulating windows", (128, 512, 2048), windows(lambda n: hw.cumulate("1 s", f"{n} s"), late=False)),
@@ -317,6 +283,8 @@ CASES = [
     Case("map and list, their ends", (1_000, 4_000, 16_000), ends_of_state),
     Case("files in an idle folder", (500, 2_000, 8_000), idle_looks),
     Case("rows of a hot key, joined", (4_000, 16_000, 64_000), hot_key),
+    Case("records, a base for every 100", (500, 2_000, 8_000), records_and_bases),
+    Case("keyed steps one behind the other", (4, 16, 64), levels),
     Case("diamonds of branches", (8, 32, 128), fused(diamonds)),
     Case("maps one behind the other", (50, 200, 800), fused(maps)),
 ]
