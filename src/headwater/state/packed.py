@@ -156,8 +156,8 @@ class PackedTable(KeyTable):
             del self.entries[self.keys[place]]
         self._free += places
 
-    def rest(self, state: int, part: Slice | None = None) -> Iterable[tuple[list[Any], pa.Array]]:
-        """Keys and values of a state that are not at places, of keys that fall into a slice if one is given."""
+    def rest(self, state: int, part: Slice | None = None) -> Iterable[tuple[pa.Array, pa.Array]]:
+        """Keys and values of a state that are not at places, as columns, of keys that fall into a slice if one is given."""
         return ()
 
     def load(self, state: int, keys: Sequence[Any], values: Sequence[Any]) -> None:
@@ -171,8 +171,11 @@ class PackedTable(KeyTable):
     def places_in(self, state: int, part: Slice, layout: KeyedLayout) -> Places:
         """The places that have a value of a state, of keys that fall into a slice."""
         places = self._places_by_hash.within(part, self.keys, layout.key_column)
-        marks = self.marks[state]
-        return places[[marks[place] >= PRESENT for place in places.tolist()]]
+        return places[self.marks_at(state, places) >= PRESENT]
+
+    def marks_at(self, state: int, places: Places) -> npt.NDArray[np.uint8]:
+        """The marks of a state at places, without a step of Python for each."""
+        return np.fromiter(map(self.marks[state].__getitem__, places.tolist()), np.uint8, len(places))
 
     def numbers(self, state: int, places: Places) -> npt.NDArray[Any]:
         """The values at places."""

@@ -66,9 +66,20 @@ def rows_of(table: StateTable) -> int:
 
 def sorted_by_key(table: pa.Table) -> pa.Table:
     """The rows in the order of their keys, nulls last, those of one key as they were."""
-    columns = [*_compared(table.column("key").combine_chunks()), pa.array(np.arange(len(table)))]
+    return table.take(_order_by_key(table.column("key").combine_chunks()))
+
+
+def _order_by_key(key: pa.Array) -> pa.Array:
+    """The places of keys in order."""
+    if pa.types.is_integer(key.type) and not key.null_count:
+        numbers = key.to_numpy()
+        order = np.argsort(numbers)  # several times as fast as what keeps equal ones as they were
+        in_order = numbers[order]
+        if (in_order[1:] != in_order[:-1]).all():
+            return pa.array(order)
+    columns = [*_compared(key), pa.array(np.arange(len(key)))]
     order = pa.table(columns, names=[str(place) for place in range(len(columns))])
-    return table.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
+    return pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names])
 
 
 def _compared(key: pa.Array) -> list[pa.Array]:

@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -98,7 +97,7 @@ class DiskNumbers(PackedTable):
         self._clean()
         self._absent.clear()
         oldest = np.array(list(islice(self.entries.values(), -(-size_bytes // self._entry_bytes))), np.int64)
-        is_new = [(self._marks_at(state, oldest) & NEW).astype(np.bool_) for state in range(len(self.marks))]
+        is_new = [(self.marks_at(state, oldest) & NEW).astype(np.bool_) for state in range(len(self.marks))]
         places = oldest[~np.logical_or.reduce(is_new)]
         keys = list(map(self.keys.__getitem__, places.tolist()))
         columns = {f"v{state}": self._column(state, places) for state in range(len(self.values))}
@@ -114,28 +113,25 @@ class DiskNumbers(PackedTable):
 
     def _column(self, state: int, places: Places) -> pa.Array:
         """The values of a state at places, and nulls where there is none."""
-        return pa.array(self.numbers(state, places), mask=self._marks_at(state, places) < PRESENT)
+        return pa.array(self.numbers(state, places), mask=self.marks_at(state, places) < PRESENT)
 
-    def _marks_at(self, state: int, places: Places) -> npt.NDArray[np.uint8]:
-        """The marks of a state at places, without a step of Python for each."""
-        return np.fromiter(map(self.marks[state].__getitem__, places.tolist()), np.uint8, len(places))
-
-    def rest(self, state: int, part: Slice | None = None) -> Iterator[tuple[list[Any], pa.Array]]:
+    def rest(self, state: int, part: Slice | None = None) -> Iterator[tuple[pa.Array, pa.Array]]:
         self._clean()
+        value = f"v{state}"
         for rows in self._cold.rows(part):
-            there = rows.filter(pc.is_valid(rows[f"v{state}"]))
+            there = rows.filter(pc.is_valid(rows[value])) if rows[value].null_count else rows
             if len(there):
-                yield decode(there["key"]), there[f"v{state}"].combine_chunks()
+                yield there["key"].combine_chunks(), there[value].combine_chunks()
 
     def scan(self, state: int) -> Iterator[tuple[Any, Any]]:
         yield from super().scan(state)
         for keys, values in self.rest(state):
-            yield from zip(keys, values.to_pylist(), strict=True)
+            yield from zip(decode(keys), values.to_pylist(), strict=True)
 
     def scan_slice(self, state: int, part: Slice, layout: KeyedLayout) -> Iterator[tuple[Any, Any]]:
         yield from super().scan_slice(state, part, layout)
         for keys, values in self.rest(state, part):
-            yield from zip(keys, values.to_pylist(), strict=True)
+            yield from zip(decode(keys), values.to_pylist(), strict=True)
 
     def clear(self, state: int) -> None:
         super().clear(state)

@@ -84,7 +84,7 @@ class NumberHandle(ValueHandle):
     def _with_rest(self, rows: pa.Table, part: Slice | None = None) -> pa.Table:
         """Rows of places, and those of what is not at places, by key."""
         rest = [
-            self._layout.of_column(pa.array(np.full(len(keys), PUT, np.int8)), keys, values)
+            pa.table([pa.array(np.full(len(keys), PUT, np.int8)), keys, values], schema=self._layout.schema)
             for keys, values in self._table.rest(self._index, part)
         ]
         return sorted_by_key(pa.concat_tables([rows, *rest]))
