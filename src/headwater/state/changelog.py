@@ -14,7 +14,7 @@ from functools import partial
 from typing import ClassVar, Protocol
 
 from headwater.errors import ChangelogError
-from headwater.state.records import changed_bytes, dumped_bytes, sizes
+from headwater.state.records import dumped_bytes, sizes
 from headwater.state.slices import FORM, Slice
 from headwater.versioned import Versioned
 
@@ -111,8 +111,8 @@ class WorkingCopy(Protocol):
         Of `taken`: take the parts of the base that fall into it, and the changes of keys that fall into parts before it.
         """
 
-    def delta(self, part: Callable[[int], Slice] | None = None) -> bytes:
-        """What changed since the last record, as a record; with a part of a base that follows from the bytes of that."""
+    def delta(self, parts: Callable[[float], Slice] | None = None) -> bytes:
+        """What changed since the last record, as a record; with parts of a base, given what share of the entries changed."""
 
     def base(self, part: Slice | None = None) -> bytes:
         """Everything, as a record, or a part of it that is asked for. What changed is in a whole base, and not told again."""
@@ -223,11 +223,11 @@ def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
     if not head.next_count and is_compaction_due(head):
         record = copy.base()
         return Head(sequence, token, sequence, len(record), 0), record
-    next_part = partial(_next_part, head) if head.next_count else None
-    record = copy.delta() if next_part is None else copy.delta(next_part)
+    next_parts = _NextParts(head) if head.next_count else None
+    record = copy.delta(next_parts)
     after = replace(head, sequence=sequence, token=token, delta_bytes=head.delta_bytes + len(record))
-    if next_part is not None:
-        part, dumped = next_part(changed_bytes(record)), dumped_bytes(record)
+    if next_parts is not None:
+        part, dumped = next_parts.chosen, dumped_bytes(record)
         after = replace(
             after,
             next_parts=[*head.next_parts, *[sequence] * (part.stop - part.first)],
@@ -251,14 +251,20 @@ def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
     return after, record
 
 
-def _next_part(head: Head, size_bytes: int) -> Slice:
-    """What is written of the base in the making beside changes of that size: more at a time where an epoch changes much.
+class _NextParts:
+    """Which parts an epoch writes of the base in the making: as many entries as it changes, and one part at least.
 
-    So the base is whole before what changes meanwhile is as large as the one before it.
+    So no epoch writes much more than it changes, and the base is whole before as much has changed as there is.
     """
-    parts = min(1 + head.next_count * size_bytes // max(head.base_bytes, 1), head.next_count)
-    first = len(head.next_parts)
-    return Slice(first, min(first + parts, head.next_count), head.next_count, head.next_form)
+
+    def __init__(self, head: Head) -> None:
+        self.chosen = Slice(len(head.next_parts), len(head.next_parts) + 1, head.next_count, head.next_form)
+
+    def __call__(self, changed_share: float) -> Slice:
+        """Choose them, given what share of all entries the epoch changed."""
+        first, count = self.chosen.first, self.chosen.count
+        self.chosen = replace(self.chosen, stop=min(first + 1 + int(count * changed_share), count))
+        return self.chosen
 
 
 def is_compaction_due(head: Head) -> bool:

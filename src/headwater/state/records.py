@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -24,17 +24,15 @@ Section = tuple[str, str, pa.Table]
 """A change table of a step's state: uid, state, table."""
 
 
-def pack(
-    meta: dict[str, Any], sections: Iterable[Section], dumped: Callable[[int], Iterable[Section]] | None = None
-) -> bytes:
+def pack(meta: dict[str, Any], sections: Iterable[Section], dumped: Iterable[Section] | None = None) -> bytes:
     """One record: a checksum of the rest, a JSON header, then the Arrow streams of its sections, and of parts of a base.
 
-    These follow from how many bytes the sections take. The same input gives the same bytes.
+    The same input gives the same bytes.
     """
     bodies: list[pa.Buffer] = []
     facts: dict[str, Any] = {"meta": meta, "sections": _listed(sections, bodies)}
     if dumped is not None:
-        facts["dumped"] = _listed(dumped(sum(body.size for body in bodies)), bodies)
+        facts["dumped"] = _listed(dumped, bodies)
     header = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
     parts = [_LENGTH.pack(len(header)), header, *bodies]
     check = 0
@@ -80,11 +78,6 @@ def sizes(record: bytes) -> dict[str, dict[str, int]]:
         states = found.setdefault(section["uid"], {})
         states[section["state"]] = states.get(section["state"], 0) + section["bytes"]
     return found
-
-
-def changed_bytes(record: bytes) -> int:
-    """What the sections of a record take."""
-    return sum(section["bytes"] for section in _header(record)[0]["sections"])
 
 
 def dumped_bytes(record: bytes) -> int:

@@ -156,10 +156,10 @@ class LevelHost:
                 entry.operator.set_meta(meta[entry.uid])
         self._last_meta = {**(self._last_meta or {}), **meta}
 
-    def delta(self, part: Callable[[int], Slice] | None = None) -> bytes:
+    def delta(self, parts: Callable[[float], Slice] | None = None) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
         known = self._last_meta or {}
-        changed = {uid: facts for uid, facts in meta.items() if part is not None or known.get(uid) != facts}
+        changed = {uid: facts for uid, facts in meta.items() if parts is not None or known.get(uid) != facts}
         sections = []
         for entry in self._entries:
             for name, table in entry.tables().items():
@@ -168,7 +168,14 @@ class LevelHost:
                     entry.weigh(name, changes)
                     sections.append((entry.uid, name, changes))
         self._last_meta = meta
-        return pack(changed, sections, None if part is None else lambda size_bytes: self._dumps_of(part(size_bytes)))
+        dumped = None if parts is None else self._dumps_of(parts(self._changed_share(sections)))
+        return pack(changed, sections, dumped)
+
+    def _changed_share(self, sections: Iterable[Section]) -> float:
+        """What share of all rows changed, of tables that bases cut into parts."""
+        cut = {place: table for place, table in self.tables().items() if isinstance(table, SlicedTable)}
+        changed = sum(len(changes) for uid, name, changes in sections if (uid, name) in cut)
+        return changed / max(sum(map(rows_of, cut.values())), 1)
 
     def forget_changes(self) -> None:
         for table in self.tables().values():
@@ -192,7 +199,7 @@ class LevelHost:
     def base(self, part: Slice | None = None) -> bytes:
         meta = {entry.uid: entry.operator.meta() for entry in self._entries}
         self._last_meta = meta
-        return pack(meta, self._dumps()) if part is None else pack(meta, (), lambda _: self._weighed_dumps_of(part))
+        return pack(meta, self._dumps()) if part is None else pack(meta, (), self._weighed_dumps_of(part))
 
     def _weighed_dumps_of(self, part: Slice) -> Iterator[Section]:
         """A part of a base whose rows no delta has told of."""

@@ -43,7 +43,8 @@ class Total:
         self.told = self.number
         self.applied.append(record)
 
-    def delta(self) -> bytes:
+    def delta(self, parts: None = None) -> bytes:
+        assert parts is None, "it is one part"
         record = delta(self.number - self.told)
         self.told = self.number
         return record

@@ -219,12 +219,12 @@ def test_a_base_is_written_in_parts_and_every_version_can_be_rebuilt(
 ) -> None:
     monkeypatch.setattr(changelog, "COMPACT_FROM_BYTES", 1 << 9)
     monkeypatch.setattr(changelog, "COMPACT_FACTOR", 0)
-    monkeypatch.setattr(slices, "_PART_ENTRIES", 8)
+    monkeypatch.setattr(slices, "_PART_ENTRIES", 16)
     plan, store, heads = plan_of(build, backend), MemoryRecordStore(), []
     with closing(LevelHost(plan, 1, 0)) as host:
-        for number in range(2 * EPOCHS):
+        for number in range(5 * EPOCHS):
             # As of a job that older versions began, which put all rows and slices, or all timers, into the first part.
-            monkeypatch.setattr(changelog, "FORM", 1 + number * 3 // (2 * EPOCHS))
+            monkeypatch.setattr(changelog, "FORM", 1 + number * 3 // (5 * EPOCHS))
             epoch(host, plan, store, number)
             with closing(LevelHost(plan, 1, 0)) as fresh:
                 head = catch_up(fresh, store, "here")

@@ -17,7 +17,7 @@ from headwater.data.schema import Schema
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
 from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up
-from headwater.state.records import dumped_in
+from headwater.state.records import dumped_in, unpack
 from headwater.task.host import LevelHost
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
@@ -112,7 +112,7 @@ def test_no_epoch_writes_all_of_a_base_and_old_records_go_few_at_a_time() -> Non
     with closing(LevelHost(plan, 1, 0)) as host:
         held, dumped = [], []
         epoch(host, plan, store, 0, rows_of(0))
-        for number in range(1, EPOCHS):
+        for number in range(1, 3 * EPOCHS):
             before = set(store._records)
             head = epoch(host, plan, store, number, rows_of(number, 2))
             held.append(len(before - set(store._records)))
@@ -160,3 +160,27 @@ def test_an_epoch_that_changes_little_writes_one_part_after_epochs_that_changed_
         more = len(epoch(host, plan, store, next(numbers), all_keys[:5_000]).next_parts)
     assert few == [1, 2, 3]
     assert more > few[-1] + 2
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_an_epoch_writes_as_much_of_a_base_as_it_changes_also_where_state_has_outgrown_the_last_base(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changelog, "COMPACT_FACTOR", 4)
+    plan, store, new = plan_of(backend), MemoryRecordStore(), 200
+    most, bases = 0.0, set()
+    with closing(LevelHost(plan, 1, 0)) as host:
+        epoch(host, plan, store, 0, [(key, 1) for key in range(new)])
+        for number in range(1, 40):
+            head = epoch(host, plan, store, number, [(number * new + key, 1) for key in range(new)])
+            record = store.read(head.sequence)
+            assert record is not None
+            dumped = sum(len(table) for _, _, table in dumped_in(record))
+            changed = sum(len(table) for _, _, table in unpack(record)[1])
+            most = max(most, dumped / changed)
+            bases.add(head.base)
+        with closing(LevelHost(plan, 1, 0)) as rebuilt:
+            catch_up(rebuilt, store, "here")
+            assert rebuilt.base() == host.base()
+    assert len(bases) > 1
+    assert 0.5 < most < 2
