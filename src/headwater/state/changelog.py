@@ -121,7 +121,7 @@ class WorkingCopy(Protocol):
         """Take what changed as told: a base in parts is to come."""
 
     def base_parts(self) -> int:
-        """In how many parts a base is best written, of what was there when changes were last told."""
+        """In how many parts a base is best written, by how many rows it has."""
 
 
 def catch_up(copy: WorkingCopy, store: RecordStore, where: str) -> Head | None:

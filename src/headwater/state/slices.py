@@ -19,7 +19,7 @@ from headwater.state.table import StateTable
 MAX_PARTS = 256
 """So many can be told apart by the first byte of a hash."""
 _PART_ENTRIES = 65_536
-"""About how many entries a part has: an epoch that writes one takes a tenth of a second longer."""
+"""About how many entries, or elements of them, a part has: an epoch that writes one takes a tenth of a second longer."""
 _HASH_BITS = 64
 FORM = 3
 """How bases are cut now. Each table says since which form it is cut: in form 1 all rows of joins and slices of windows were in

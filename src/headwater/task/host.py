@@ -173,16 +173,19 @@ class LevelHost:
 
     def _changed_share(self, sections: Iterable[Section]) -> float:
         """What share of all rows changed, of tables that bases cut into parts."""
-        cut = {place: table for place, table in self.tables().items() if isinstance(table, SlicedTable)}
+        cut = self._cut_tables()
         changed = sum(len(changes) for uid, name, changes in sections if (uid, name) in cut)
         return changed / max(sum(map(rows_of, cut.values())), 1)
+
+    def _cut_tables(self) -> dict[tuple[str, str], SlicedTable]:
+        return {place: table for place, table in self.tables().items() if isinstance(table, SlicedTable)}
 
     def forget_changes(self) -> None:
         for table in self.tables().values():
             table.forget_changes()
 
     def base_parts(self) -> int:
-        return parts_for(sum(len(table) for table in self.tables().values() if isinstance(table, SlicedTable)))
+        return parts_for(sum(map(rows_of, self._cut_tables().values())))
 
     def _dumps_of(self, part: Slice) -> Iterator[Section]:
         """A part of a base. Tables that are not cut go with the first one."""

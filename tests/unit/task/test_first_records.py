@@ -15,6 +15,7 @@ from headwater.plan.plan import JobPlan
 from headwater.state import changelog, slices
 from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up
 from headwater.state.records import dumped_in, sizes, unpack
+from headwater.state.table import rows_of as rows_of_table
 from headwater.task.host import LevelHost, Outcome
 
 PIECE = 16_000
@@ -86,7 +87,7 @@ def test_what_a_first_epoch_wrote_itself_is_cut_too(plan: JobPlan) -> None:
 def head_entries(plan: JobPlan, store: MemoryRecordStore) -> list[int]:
     with closing(LevelHost(plan, 1, 0)) as host:
         catch_up(host, store, "here")
-        return [len(table) for table in host.tables().values() if isinstance(table, slices.SlicedTable)]
+        return [rows_of_table(table) for table in host.tables().values() if isinstance(table, slices.SlicedTable)]
 
 
 def test_copies_are_rebuilt_from_it_and_catch_up_behind_it(plan: JobPlan, host: LevelHost) -> None:
