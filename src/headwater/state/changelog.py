@@ -31,7 +31,7 @@ COMPACT_AFTER_RECORDS = 4096
 _FIRST = 1
 """The number of the first record."""
 _REMOVED_AT_ONCE = 8
-"""How many old records an epoch drops when a base was written in parts: each takes two calls of the store."""
+"""How many records an epoch drops of those before a base: each takes two calls of the store."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ class Head(Versioned):
     form: int = 1
     """How the base is cut into parts."""
     next_form: int = 1
+
+    @property
+    def first_there(self) -> int:
+        """The oldest record that is still there."""
+        return self.oldest or self.base
 
     def taken(self, sequence: int) -> Slice | None:
         """What a rebuild takes of a record: of which parts this is the base, before which the changes of parts count.
@@ -176,7 +181,7 @@ def append(copy: WorkingCopy, store: RecordStore, head: Head | None, token: str)
         if not head.next_count and is_compaction_due(head) and (count := copy.base_parts()) > 1:
             head = replace(head, next_count=count, next_form=FORM)
         after, record = _appended(copy, head, token)
-        for old in range(head.oldest or head.base, after.oldest or after.base):
+        for old in range(head.first_there, after.first_there):
             store.remove(old)
         store.write(after.sequence, token, record)
         added = sizes(record)
@@ -218,11 +223,19 @@ def _first_base(copy: WorkingCopy) -> Iterator[tuple[int, bytes]]:
 
 
 def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
-    """The next record, and the head with it."""
+    """The next record, and the head with it, which leaves out some records that a base made needless."""
     sequence = head.sequence + 1
     if not head.next_count and is_compaction_due(head):
         record = copy.base()
-        return Head(sequence, token, sequence, len(record), 0), record
+        after = Head(sequence, token, sequence, len(record), 0, oldest=head.first_there)
+    else:
+        after, record = _with_delta(copy, head, sequence, token)
+    oldest = min(after.first_there + _REMOVED_AT_ONCE, after.base)
+    return replace(after, oldest=0 if oldest == after.base else oldest), record
+
+
+def _with_delta(copy: WorkingCopy, head: Head, sequence: int, token: str) -> tuple[Head, bytes]:
+    """A delta, with parts of the base in the making if there is one, and the head with it."""
     next_parts = _NextParts(head) if head.next_count else None
     record = copy.delta(next_parts)
     after = replace(head, sequence=sequence, token=token, delta_bytes=head.delta_bytes + len(record))
@@ -242,12 +255,9 @@ def _appended(copy: WorkingCopy, head: Head, token: str) -> tuple[Head, bytes]:
                 after.next_base_bytes,
                 after.next_delta_bytes,
                 parts=after.next_parts,
-                oldest=head.oldest or head.base,
+                oldest=head.first_there,
                 form=head.next_form,
             )
-    if after.oldest:
-        oldest = min(after.oldest + _REMOVED_AT_ONCE, after.base)
-        after = replace(after, oldest=0 if oldest == after.base else oldest)
     return after, record
 
 

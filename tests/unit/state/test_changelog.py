@@ -159,6 +159,41 @@ def test_any_turn_of_workers_and_compactions_keeps_the_total(turns: list[tuple[i
         assert copies[worker].number == sum(n for _, n, _ in turns[: number + 1])
 
 
+def test_records_before_a_base_go_a_few_an_epoch_and_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the next base comes before they are all gone."""
+    store, copy, removed = MemoryRecordStore(), Total(), []
+    for number in range(250):
+        is_due = number in (100, 103, 104, 190)
+        monkeypatch.setattr(changelog, "is_compaction_due", lambda head, due=is_due: due)
+        before = set(store._records)
+        epoch(copy, store, number, f"t{number}")
+        removed.append(len(before - set(store._records)))
+        rebuilt = Total()
+        catch_up(rebuilt, store, "here")
+        assert rebuilt.number == copy.number
+        assert len(rebuilt.applied) <= number + 1 - max(at for at in (0, 100, 103, 104, 190) if at <= number)
+        head = store.head()
+        assert head is not None
+        assert sorted(store._records) == list(range(head.oldest or head.base, head.sequence + 1))
+    assert max(removed) == changelog._REMOVED_AT_ONCE
+    assert (head.base, head.sequence, len(store._records), head.oldest) == (191, 250, 60, 0)
+
+
+def test_many_records_are_enough_for_a_base_and_do_not_go_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog, "COMPACT_AFTER_RECORDS", 40)
+    store, copy, removed, bases = MemoryRecordStore(), Total(), [], set()
+    for number in range(150):
+        before = set(store._records)
+        epoch(copy, store, number, f"t{number}")
+        removed.append(len(before - set(store._records)))
+        head = store.head()
+        assert head is not None
+        bases.add(head.base)
+    assert sorted(bases) == [1, 42, 83, 124]
+    assert max(removed) == changelog._REMOVED_AT_ONCE
+    assert len(store._records) <= 41 + 1
+
+
 def test_what_an_epoch_wrote_and_what_a_rebuild_reads_is_told(store: MemoryRecordStore) -> None:
     copy = Total()
     head = catch_up(copy, store, "here")
