@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from tests.unit.task.test_compaction_in_parts import EPOCHS, KEYS, epoch, plan_of, rows_of
 
@@ -66,6 +69,19 @@ def test_it_is_several_records_of_about_a_piece_that_have_each_row_once(plan: Jo
     assert all(not list(unpack(record)[1]) for record in records)
     rows = [len(table) for record in records for _, state, table in dumped_in(record) if state == "seen"]
     assert sum(rows) == len(host.tables()["keeper", "seen"].dump())
+
+
+def test_parts_with_next_to_nothing_do_not_lead_to_a_record_with_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "_PART_ENTRIES", 1)
+    keys = np.arange(4_000)
+    firsts = slices.first_bytes(pa.array(keys))
+    keys = keys[firsts >= 20].tolist()
+    plan, store, dice = plan_of("memory"), MemoryRecordStore(), random.Random(3)
+    with closing(LevelHost(plan, 1, 0)) as host:
+        head = epoch(host, plan, store, 0, [(key, dice.randrange(1, 1 << 30)) for key in keys])
+    assert len(head.parts) == slices.MAX_PARTS
+    assert max(map(len, records_of(store))) < 2 * PIECE
+    assert len(records_of(store)) < head.base_bytes / PIECE + 10, "parts are together where they are small"
 
 
 def test_state_of_one_part_is_one_record(monkeypatch: pytest.MonkeyPatch, host: LevelHost) -> None:
