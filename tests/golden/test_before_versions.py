@@ -146,3 +146,6 @@ def test_the_head_of_a_changelog_is_read_with_the_form_its_base_was_cut_in() -> 
     taken = Head.from_json(cut, "head").taken(5)
     assert taken is not None
     assert (taken.first, taken.stop, taken.count, taken.form) == (1, 2, 2, 2)
+    taken = Head.from_json({**cut, "format": 4, "form": 3}, "head").taken(5)
+    assert taken is not None
+    assert taken.form == 3

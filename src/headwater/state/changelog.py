@@ -38,7 +38,7 @@ _REMOVED_AT_ONCE = 8
 class Head(Versioned):
     """The committed version: the newest record, the token of its writer, and what a rebuild has to read."""
 
-    FORMAT: ClassVar[int] = 4
+    FORMAT: ClassVar[int] = 5
 
     sequence: int
     token: str

@@ -21,9 +21,9 @@ MAX_PARTS = 256
 _PART_ENTRIES = 65_536
 """About how many entries, or elements of them, a part has: an epoch that writes one takes a tenth of a second longer."""
 _HASH_BITS = 64
-FORM = 3
-"""How bases are cut now. Each table says since which form it is cut: in form 1 all rows of joins and slices of windows were in
-the first part, in form 2 all timers still were."""
+FORM = 4
+"""How bases are cut. Each table says since which form it is cut: in form 1 all rows of joins and slices of windows were in the
+first part, in form 2 all timers still were, in form 3 all sessions."""
 
 
 def first_bytes(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint8]:

@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.descriptors import MapState
+from headwater.state.handles.maps import MapHandle
 from headwater.state.memory import Cursor
+from headwater.state.slices import Slice
 from headwater.state.spread import Spread
 from headwater.windows.assigners import Window
 
@@ -33,8 +35,11 @@ def sessions_declaration() -> MapState[Any, Any]:
 class Sessions:
     """The merging windows of the key that the cursor points at; they never touch. It is a state table, of all keys."""
 
+    cut_since = 4
+
     def __init__(self, state: Any, cursor: Cursor) -> None:
-        self._state, self._cursor = state, cursor
+        self._state: MapHandle = state
+        self._cursor = cursor
         self._starts: dict[Any, list[int]] = {}
         """For each key with many, where they start, in order."""
 
@@ -101,7 +106,11 @@ class Sessions:
 
     @property
     def spread(self) -> Spread:
-        return self._state.spread  # type: ignore[no-any-return]
+        return self._state.spread
+
+    @property
+    def elements(self) -> int:
+        return self._state.elements
 
     def changes(self) -> pa.Table | None:
         return self._state.changes()
@@ -111,6 +120,13 @@ class Sessions:
 
     def dump(self) -> pa.Table:
         return self._state.dump()
+
+    def dump_slice(self, part: Slice) -> pa.Table:
+        return self._state.dump_slice(part)
+
+    def load(self, dumped: pa.Table) -> None:
+        self._starts = {}
+        self._state.load(dumped)
 
     def apply(self, changes: pa.Table) -> None:
         self._starts = {}
