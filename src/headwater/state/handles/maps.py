@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from headwater.state.table import CLEAR, PUT, REMOVE, KeyedLayout
 
 _COPIED = 64
 """Of a map of so many entries the keys are copied to iterate over them, which takes less than to give them one by one."""
-_NO_MORE: Any = object()
+_NOTHING: Any = object()
 
 
 class _Left:
@@ -51,7 +52,9 @@ class MapHandle(Slot):
         self._replaced: dict[Any, None] = {}
         """The keys whose stored map entries are void."""
         self._reading: list[_Left] = []
-        """What iterations that are under way have not given yet."""
+        """What iterations that are under way have not given yet, but for those that have a copy of it."""
+        self._first: Any = _NOTHING
+        """What an iteration last gave as the first key."""
 
     def get(self, entry: Any, default: Any = None) -> Any:
         kept = self._cursor.entry[self._value]
@@ -102,6 +105,10 @@ class MapHandle(Slot):
         self._note(row)
         if self._reading:
             self._copy_what_is_left()
+        if entry == self._first and type(kept) is dict:
+            kept = row[self._value] = OrderedDict(
+                kept
+            )  # a dictionary looks for its first key among all that went before
         del kept[entry]
         self.elements -= 1
         self._put[row[0]].pop(entry, None)
@@ -156,20 +163,29 @@ class MapHandle(Slot):
 
     def __iter__(self) -> Iterator[Any]:
         kept = self._cursor.entry[self._value] or ()
-        return iter(list(kept)) if len(kept) <= _COPIED else self._lazily(_Left(iter(kept)))
+        if len(kept) <= _COPIED:
+            return iter(list(kept))
+        entries = self._lazily(_Left(iter(kept)))
+        next(entries)
+        return entries
 
     def _lazily(self, left: _Left) -> Iterator[Any]:
-        """The keys, one after the other; those that are left are copied when the map is about to change."""
+        """First nothing, from when on it hears of changes. Then the keys; what is left is copied before a change, once."""
         self._reading.append(left)
         try:
-            while (entry := next(left.entries, _NO_MORE)) is not _NO_MORE:
+            yield None
+            self._first = next(left.entries)
+            yield self._first
+            while (entry := next(left.entries, _NOTHING)) is not _NOTHING:
                 yield entry
         finally:
-            self._reading.remove(left)
+            if left in self._reading:
+                self._reading.remove(left)
 
     def _copy_what_is_left(self) -> None:
         for left in self._reading:
             left.entries = iter(list(left.entries))
+        self._reading = []
 
     def __contains__(self, entry: Any) -> bool:
         return self.contains(entry)
