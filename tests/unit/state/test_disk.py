@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ from headwater.data.rows import converter
 from headwater.functions import EVENT
 from headwater.scratch import Scratch
 from headwater.state.backend import StateBackend
+from headwater.state.disk import parts as disk_parts
 from headwater.state.disk import timers as disk_timers
 from headwater.state.disk.backend import DiskBackend
 from headwater.state.disk.bound import Bound
+from headwater.state.handles import maps
 from headwater.state.handles.opening import open_states
 from headwater.state.memory import Cursor
 from headwater.state.memory_backend import MEMORY
@@ -77,6 +79,8 @@ class Copy:
                 list(self.timers.due(*arguments)) if method == "due" else getattr(self.timers, method)(*arguments, key)
             )
         self._cursor.entry = self._entries.entry(key)
+        if method == "walk":
+            return list(islice(self.tables[state], *arguments))  # type: ignore[call-overload]
         return getattr(self.tables[state], method)(*arguments)
 
     def keys(self, state: str) -> list[Any]:
@@ -119,6 +123,9 @@ def on_disk(folder: Path, *, held_bytes: int, held_timers: int) -> Iterator[Disk
         patch.setattr(bound, "ENTRIES", held_bytes / bound.size_bytes)
         patch.setattr(disk_timers.DiskTimers, "SHARE", held_timers * disk_timers._TIMER_BYTES / bound.size_bytes)
         patch.setattr(disk_timers, "_PAGE", 2)
+        patch.setattr(disk_parts, "_FIRST_PAGE", 1)
+        patch.setattr(disk_parts, "_LONG", 1)
+        patch.setattr(maps, "_COPIED", 0)
         backend = DiskBackend("step", folder, bound)
         yield backend
         backend.close()
@@ -142,6 +149,8 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("mapped"), st.just("put"), FLOATS, st.none() | INTS),
     st.tuples(st.just("mapped"), st.sampled_from(["remove", "get", "contains"]), FLOATS),
     st.tuples(st.just("mapped"), st.sampled_from(["items", "keys"])),
+    st.tuples(st.just("mapped"), st.just("walk"), st.integers(1, 3)),
+    st.tuples(st.just("listed"), st.sampled_from(["first", "last"])),
     st.tuples(st.just("largest"), st.just("add"), st.datetimes(timezones=st.just(dt.UTC))),
     st.tuples(st.just("longest"), st.just("add"), TEXT),
     st.tuples(st.sampled_from(["number", "nested", "listed", "largest", "longest"]), st.just("get")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -198,9 +199,9 @@ def test_the_index_does_not_grow_with_what_comes_and_goes(
 ACTIONS = {
     "value": ["get", "set", "clear"],
     "copied": ["get", "set", "clear"],
-    "list": ["get", "add", "update", "clear"],
-    "map": ["get", "put", "remove", "contains", "items", "clear"],
-    "floats": ["get", "put", "remove", "contains", "items", "clear"],
+    "list": ["get", "add", "update", "first", "last", "clear"],
+    "map": ["get", "put", "remove", "contains", "items", "walk", "clear"],
+    "floats": ["get", "put", "remove", "contains", "items", "walk", "clear"],
     "reducing": ["get", "add", "clear"],
     "aggregating": ["get", "add", "clear"],
 }
@@ -247,6 +248,12 @@ class Model:
         elif action == "items" or (action == "get" and self._kind == "list"):
             self._read(kept, now)
             return [one[1] for one in kept]
+        elif action in ("first", "last"):
+            self._read(kept, now)
+            return kept[0 if action == "first" else -1][1] if kept else None
+        elif action == "walk":
+            self._read(kept[:number], now)
+            return [repr(FLOATS[one[0]] if self._kind == "floats" else one[0]) for one in kept[:number]]
         elif action in ("get", "contains"):
             found = [one for one in kept if one[0] == entry]
             self._read(found, now)
@@ -270,6 +277,8 @@ def done(state: Opened, kind: str, action: str, *, key: str, entry: Any, number:
         return getattr(handle, action)(entry)
     if action == "items":
         return handle.values()
+    if action == "walk":
+        return [repr(one) for one in islice(handle, number)]
     if action == "put":
         return handle.put(entry, number)
     return handle.add(number) if action == "add" else getattr(handle, action)()
@@ -282,7 +291,7 @@ def packed(changes: pa.Table | None) -> bytes:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["advance", "delta", "act", "act", "act", "act"]),
-        st.integers(0, 5),
+        st.integers(0, 6),
         st.sampled_from("ab"),
         st.sampled_from("xyz"),
         st.integers(1, 9),

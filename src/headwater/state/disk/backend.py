@@ -24,7 +24,7 @@ from headwater.state.disk.accumulators import DiskAccumulators
 from headwater.state.disk.bound import Bound, Holds
 from headwater.state.disk.files import ArrowFiles
 from headwater.state.disk.numbers import DiskNumbers
-from headwater.state.disk.parts import DiskList, DiskMap, Home
+from headwater.state.disk.parts import DiskList, DiskMap, Home, entry_codec
 from headwater.state.disk.places import KeyPlaces
 from headwater.state.disk.rocks import RocksStore
 from headwater.state.disk.shelf import DiskShelf
@@ -297,7 +297,7 @@ class _PartsColumn(_Column):
     """One state of lists or maps: the row of a key has the facts of its list or map, and each element has a row too."""
 
     def __init__(self, table: DiskTable, index: int, declaration: Any, where: str) -> None:
-        self._entry = value_codec(declaration.key_type) if isinstance(declaration, MapState) else None
+        self._entry = entry_codec(declaration.key_type) if isinstance(declaration, MapState) else None
         dtype = declaration.value_type if isinstance(declaration, MapState) else declaration.type
         super().__init__(table, index, dtype, where)
         self.is_small = False

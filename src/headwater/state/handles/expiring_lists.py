@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -18,18 +17,27 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
     """List state whose elements expire one by one. An element is never older than those in front of it."""
 
     def get(self) -> list[Any]:
-        entry = self._cursor.entry
-        kept = entry[self._value]
-        if kept is None:
-            return []
-        timed = list(kept)
-        if self._ttl.counts_reads and timed[0][1] != self._now_ms:
-            self._clear(entry)
-            self._append(entry, [(value, self._now_ms) for value, _ in timed])
+        kept = self._read()
+        timed = [] if kept is None else kept[:]
         return [self._convert(value) for value, _ in timed] if self._is_mutable else [value for value, _ in timed]
 
     def _at(self, place: int) -> Any:
-        return self.get()[place] if self._cursor.entry[self._value] is not None else None
+        kept = self._read()
+        if kept is None:
+            return None
+        ((value, _),) = kept[place : place + 1]
+        return self._convert(value) if self._is_mutable else value
+
+    def _read(self) -> Any:
+        """What is kept of the current key, all of which was read then if that counts: an element cannot be younger alone."""
+        entry = self._cursor.entry
+        if entry[self._value] is not None and self._ttl.counts_reads:
+            ((_, time_ms),) = entry[self._value][:1]
+            if time_ms != self._now_ms:
+                timed = [(value, self._now_ms) for value, _ in entry[self._value]]
+                self._clear(entry)
+                self._append(entry, timed)
+        return entry[self._value]
 
     def add_all(self, values: Iterable[Any]) -> None:
         good = [(self._converted(self._convert, value), self._now_ms) for value in values]
@@ -64,14 +72,17 @@ class ExpiringListHandle(ExpiringSlot, ListHandle):
             if kept is None:
                 self._dead -= 1
                 continue
-            count = sum(1 for _ in takewhile(lambda timed: timed[1] is not None and timed[1] <= until_ms, kept))
+            count = 0
+            for _, time_ms in kept:
+                if time_ms is None or time_ms > until_ms:
+                    self._times.add(time_ms, key)
+                    break
+                count += 1
             removed += count
             if count == len(kept):
                 self._clear(entry)
-                continue
-            if count:
+            elif count:
                 self._drop(entry, count)
-            self._times.add(next(iter(kept))[1], key)
         return removed
 
     def _name_all(self) -> None:

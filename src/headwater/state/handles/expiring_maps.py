@@ -38,6 +38,8 @@ class ExpiringMapHandle(ExpiringSlot, MapHandle):
             put.pop(entry, None)
             self.elements += 1
             self._times.add(self._now_ms, (row[0], entry))
+            if self._reading:
+                self._copy_what_is_left()
         kept[entry] = (value, self._now_ms)
         put[entry] = None
 
@@ -54,7 +56,16 @@ class ExpiringMapHandle(ExpiringSlot, MapHandle):
         return [entry for entry, _ in self._read_all()]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
+        entries = super().__iter__()
+        return self._renewed(self._cursor.entry, entries) if self._ttl.counts_reads else entries
+
+    def _renewed(self, row: Entry, entries: Iterator[Any]) -> Iterator[Any]:
+        """Map entries as they are given, which are read then."""
+        for entry in entries:
+            kept: Timed | None = None if row[self._value] is None else row[self._value].get(entry)
+            if kept is not None and kept[1] != self._now_ms:
+                self._keep(row, entry, kept[0])
+            yield entry
 
     def items(self) -> list[tuple[Any, Any]]:
         timed = self._read_all()

@@ -35,8 +35,9 @@ class ListHandle(Slot):
         """For each key, how many elements that the changelog has were dropped at the front in this epoch."""
 
     def get(self) -> list[Any]:
-        values = self._cursor.entry[self._value] or ()
-        return [self._convert(v) for v in values] if self._is_mutable else list(values)
+        kept = self._cursor.entry[self._value]
+        values = [] if kept is None else kept[:]
+        return [self._convert(v) for v in values] if self._is_mutable else values
 
     def first(self) -> Any:
         return self._at(0)

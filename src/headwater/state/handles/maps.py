@@ -149,7 +149,8 @@ class MapHandle(Slot):
         return self._as_kept(entry) in (self._cursor.entry[self._value] or ())
 
     def keys(self) -> list[Any]:
-        return list(self._cursor.entry[self._value] or ())
+        kept = self._cursor.entry[self._value]
+        return [] if kept is None else list(kept.keys())
 
     def values(self) -> list[Any]:
         return [value for _, value in self.items()]
@@ -162,9 +163,9 @@ class MapHandle(Slot):
         return self._cursor.entry[self._value] is None
 
     def __iter__(self) -> Iterator[Any]:
-        kept = self._cursor.entry[self._value] or ()
-        if len(kept) <= _COPIED:
-            return iter(list(kept))
+        kept = self._cursor.entry[self._value]
+        if kept is None or len(kept) <= _COPIED:
+            return iter(MapHandle.keys(self))
         entries = self._lazily(_Left(iter(kept)))
         next(entries)
         return entries
