@@ -47,6 +47,31 @@ class InEventTime(hw.KeyedProcessFunction):
 
 
 ROWS = "k string, n long"
+RULES = hw.MapState("rules", "string", "int")
+
+
+class Seen(hw.KeyedProcessFunction):
+    last = hw.ValueState("long", default=0, ttl=hw.ttl("1 s", clock="event"))
+
+    def process(self, row: Any, ctx: hw.Context) -> Any:
+        yield row.k, self.last.get()
+        self.last.set(row.n)
+
+
+class Connected(hw.CoProcessFunction):
+    seen = hw.ValueState("int", ttl=hw.ttl("1 s", clock="event"))
+
+    def process_left(self, row: Any, ctx: hw.Context) -> Any: ...
+
+    def process_right(self, row: Any, ctx: hw.Context) -> Any: ...
+
+
+class BesideRules(hw.KeyedBroadcastFunction):
+    seen = hw.ValueState("int", ttl=hw.ttl("1 s", clock="event"))
+
+    def process(self, row: Any, ctx: hw.Context) -> Any: ...
+
+    def process_broadcast(self, row: Any, ctx: Any) -> Any: ...
 
 
 @pytest.mark.parametrize(
@@ -72,3 +97,30 @@ def test_state_that_cannot_expire_is_refused(build: Any, problem: str) -> None:
     live = env.source(hw.connectors.generator(lambda n: ("a", n), rate=1), ROWS, name="live")
     with pytest.raises(hw.GraphError, match=problem):
         build(live)
+
+
+BESIDE: dict[str, Any] = {
+    "connected": lambda data, other: data.connect(other.key_by("k")).process(Connected(), ROWS),
+    "broadcast": lambda data, other: data.connect(other.broadcast(RULES)).process(BesideRules(), ROWS),
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("how", BESIDE)
+def test_event_time_must_move_on_both_sides_of_two(how: str, is_first: bool) -> None:
+    env = hw.Environment("refused", engine="local")
+    timed = env.from_rows([], ROWS, hw.Watermarks.monotonous("n"), name="timed")
+    live = env.source(hw.connectors.generator(lambda n: ("a", n), rate=1), ROWS, name="live")
+    data, other = (live, timed) if is_first else (timed, live)
+    with pytest.raises(hw.GraphError, match="which must move; got \"source 'live' without watermarks\""):
+        BESIDE[how](data.key_by("k"), other)
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_in_input_that_ends_and_has_no_watermarks_no_event_time_passes(backend: Any) -> None:
+    env = hw.Environment("ends", engine="local", max_rows_per_epoch=1, state_backend=backend)
+    sink = hw.connectors.memory()
+    env.from_rows([("a", 1), ("a", 1_000_000), ("a", 9)], ROWS).key_by("k").process(Seen(), ROWS).sink(sink)
+    job = env.run(clock=lambda number: 1_000_000 * (number + 2))
+    assert [row.n for row in sink.rows] == [0, 1, 1_000_000]
+    assert job.status().steps["seen"]["state_expired"] == 0

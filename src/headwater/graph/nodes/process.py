@@ -178,6 +178,7 @@ class BroadcastProcessNode(Node):
                 step, "keeps state per key", states[0].name, "make it a hw.KeyedBroadcastFunction on a keyed stream"
             )
         check_ttls(states, data, step)
+        check_ttls(states, broadcast.flow, step)
         for state in states:
             if any(state.name == other.name for other in broadcast.states):
                 raise GraphError.bad_argument(
