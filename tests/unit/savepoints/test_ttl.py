@@ -43,10 +43,42 @@ def saved(ttl: hw.Ttl | None, path: Path) -> Path:
     return run_epochs(env_of(ttl), 2, clock=lambda n: 1000 * (n + 1)).savepoint(path)  # type: ignore[no-any-return]
 
 
+def with_two_inputs(kind: str, ttl: hw.Ttl | None) -> hw.Environment:
+    """The function beside a second input of which nothing is kept: connected to it, or with it broadcast."""
+
+    class Connected(hw.CoProcessFunction):
+        total = hw.ValueState("int", default=0, ttl=ttl)
+
+        def process_left(self, event: Any, ctx: hw.Context) -> Any:
+            self.total.set(self.total.get() + event.n)
+            yield event.k, self.total.get()
+
+        def process_right(self, event: Any, ctx: hw.Context) -> Any: ...
+
+    class BesideRules(hw.KeyedBroadcastFunction):
+        total = hw.ValueState("int", default=0, ttl=ttl)
+
+        def process(self, event: Any, ctx: hw.Context) -> Any:
+            self.total.set(self.total.get() + event.n)
+            yield event.k, self.total.get()
+
+        def process_broadcast(self, event: Any, ctx: Any) -> Any: ...
+
+    env = hw.Environment("two", engine="local", max_rows_per_epoch=1)
+    rows, other = (env.from_rows(ROWS, SCHEMA, name=name) for name in ("rows", "other"))
+    if kind == "connected":
+        step = rows.key_by("k").connect(other.key_by("k")).process(Connected(), SCHEMA)
+    else:
+        rules = other.broadcast(hw.MapState("rules", "string", "int"))
+        step = rows.key_by("k").connect(rules).process(BesideRules(), SCHEMA)
+    step.with_uid("step").sink(hw.connectors.memory(), name="out")
+    return env
+
+
 HOUR, DAY, EVENT = hw.ttl("1 h"), hw.ttl("1 d"), hw.ttl("1 h", clock="event")
 
 
-@pytest.mark.parametrize(
+CHANGES = pytest.mark.parametrize(
     ("before", "after", "told"),
     [
         (None, HOUR, "migrated    expires 1 h of processing time after it was last written, counted from the start"),
@@ -56,6 +88,9 @@ HOUR, DAY, EVENT = hw.ttl("1 h"), hw.ttl("1 d"), hw.ttl("1 h", clock="event")
         (HOUR, HOUR, "kept"),
     ],
 )
+
+
+@CHANGES
 def test_a_check_tells_what_becomes_of_a_ttl(
     tmp_path: Path, before: hw.Ttl | None, after: hw.Ttl | None, told: str
 ) -> None:
@@ -63,6 +98,17 @@ def test_a_check_tells_what_becomes_of_a_ttl(
     lines = [line for line in found.splitlines() if line.startswith("step/")]
     assert [line.split()[0] for line in lines] == ["step/at", "step/seen", "step/total"]
     assert all(told in line and "@" not in line for line in lines)
+
+
+@pytest.mark.parametrize("kind", ["connected", "broadcast"])
+@CHANGES
+def test_a_check_tells_it_of_functions_with_two_inputs(
+    tmp_path: Path, kind: str, before: hw.Ttl | None, after: hw.Ttl | None, told: str
+) -> None:
+    job = run_epochs(with_two_inputs(kind, before), 2, clock=lambda n: 1000 * (n + 1))
+    found = str(hw.savepoint.check(job.savepoint(tmp_path / "sp"), with_two_inputs(kind, after)))
+    (line,) = (line for line in found.splitlines() if line.startswith("step/total"))
+    assert told in line
 
 
 def results(path: Path, ttl: hw.Ttl | None, clock: Any) -> list[str]:

@@ -138,6 +138,7 @@ class CoProcessNode(Node):
             "key": self.key.typed(),
             "right key": self.right_key.describe(),
             "states": declared(self.states),
+            **ttls_of(self.states),
         }
 
     @property
