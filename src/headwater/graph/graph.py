@@ -85,9 +85,7 @@ class Graph:
 
     def copy(self) -> Graph:
         """The same nodes in a graph of their own."""
-        other = Graph(self.name)
-        other._nodes = list(self._nodes)
-        return other
+        return self.with_nodes(lambda node: node)
 
     def with_own_sources(self) -> Graph:
         """The same for one job: a source may hold what it remembers for the job that reads it."""
@@ -99,7 +97,7 @@ class Graph:
 
     def with_nodes(self, changed: Callable[[Node], Node]) -> Graph:
         """The same graph with other nodes in the places of these, which read from and give to the same ones."""
-        other = Graph(self.name)
+        other = Graph(self.name, self._state_ttl_ms)
         other._nodes = [changed(node) for node in self._nodes]
         return other
 
@@ -141,7 +139,7 @@ class Graph:
     def upstream_of(self, node_id: int) -> Graph:
         """A graph with this node and what it reads from, under the same ids' order."""
         wanted = self.above([node_id])
-        part = Graph(self.name)
+        part = Graph(self.name, self._state_ttl_ms)
         new_ids: dict[int, int] = {}
         for node in self._nodes:
             if node.id in wanted:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.parts.halves import run_epochs
 
 import headwater as hw
+from headwater.epoch import clock as epoch_clock
 
 ROWS = [("a", 1), ("b", 2), ("a", 4), ("a", 8)]
 SCHEMA = "k string, n long"
@@ -96,6 +99,39 @@ def test_a_job_that_forgets_does_not_grow() -> None:
     env, _ = env_of(lambda s: s.deduplicate("k"), "1 h")
     assert all(node.grows is None for node in env.graph)
     assert "1 h after" in env.explain("state")
+
+
+TOTALS = "SELECT k, SUM(n) AS n FROM orders GROUP BY k"
+
+
+def query_env(ttl: Any) -> hw.Environment:
+    env = hw.Environment("query", engine="local", max_rows_per_epoch=1, state_ttl=ttl)
+    env.create_view("orders", env.from_rows(ROWS, SCHEMA, name="orders"))
+    return env
+
+
+@pytest.mark.parametrize("ttl", ["1 h", None])
+def test_a_query_is_explained_with_the_ttl_that_its_job_has(ttl: Any) -> None:
+    env = query_env(ttl)
+    told = [env.sql(TOTALS).explain("state"), env.execute_sql(f"EXPLAIN STATE {TOTALS}")[0].plan]
+    env.sql(TOTALS).sink(hw.connectors.memory(), name="out")
+    job = env.explain("state")
+    until = "until never" if ttl is None else "until 1 h after the last row of its key"
+    assert all(until in text for text in [*told, job])
+    assert all(text.replace("query.", "out.") == job for text in told)
+
+
+def test_a_query_that_is_collected_or_followed_forgets_as_its_job_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = count()
+    monkeypatch.setattr(epoch_clock, "time", SimpleNamespace(time_ns=lambda: next(hours) * 3_600_000_000_000))
+    env, sink = query_env("1 min"), hw.connectors.memory()
+    table, followed = env.sql(TOTALS), list[Any]()
+    table.follow(followed.extend)
+    collected = table.collect()
+    table.to_changelog().with_row_kind().sink(sink)
+    env.run(bounded=True)
+    assert [row.n for row in sink.rows] == [1, 2, 4, 8]  # each epoch is an hour later
+    assert [row.n for row in followed] == [row.n for row in collected] == [1, 2, 4, 8]
 
 
 def test_both_sides_of_a_regular_join_forget() -> None:
