@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import headwater as hw
 from headwater.connectors.contract import Staged
@@ -78,6 +79,16 @@ def test_a_savepoint_is_gone_on_from(tmp_path: Path) -> None:
     job = env.run(bounded=True, from_=HERE / "savepoint_1")
     assert sorted(sink.rows) == [("a", 6), ("b", 6), ("c", 1)]
     assert job.status().positions == {"rows": {"0": 13}}
+
+
+@pytest.mark.parametrize(("ttl", "given"), [("5 s", [3, 5]), ("9500 ms", [4, 5]), ("1 h", []), (None, [])])
+def test_keys_known_for_a_ttl_that_only_words_tell_are_known_for_another(ttl: str | None, given: list[int]) -> None:
+    env, sink = hw.Environment("once", engine="local", max_rows_per_epoch=1), hw.connectors.memory()
+    rows = env.from_rows([("a", 1), ("b", 2), ("a", 3), ("a", 4), ("a", 5)], "k string, n long")
+    rows.deduplicate("k", ttl=ttl).with_uid("step").sink(sink, name="out")
+    times = [1000, 2000, 10_000, 11_000, 30_000]
+    env.run(bounded=True, from_=HERE / "savepoint_1_deduplicate", clock=lambda epoch: times[max(0, min(epoch, 4))])
+    assert [row.n for row in sink.rows] == given
 
 
 def test_offsets_are_read_from_the_log_of_an_engine() -> None:

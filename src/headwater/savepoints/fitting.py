@@ -27,6 +27,8 @@ POSITION = "@position"
 """Stands for where a source is."""
 CHANNELS = "@channels"
 """The tables of event time, which every step has, begin so."""
+_TIMES = {"@time", *(time.name for time in WRITTEN.values())}
+"""The columns with the times of entries: of rows when they came, of other state when it was written."""
 _BY_TABLE = {TTLS, "states", "broadcast states", "rows", "left rows", "right rows", "accumulator", "key", "right key"}
 """Facts of steps that are judged by the columns of their tables, and may differ."""
 
@@ -250,7 +252,8 @@ def _fit_of(savepoint: Savepoint, program: Program, renaming: Renaming, old: Sta
     moved = [] if old == new else [f"was {'/'.join(old)}"]
     lasted, lasts = (one.get(TTLS, {}).get(name) for one, name in ((step.kept, old[1]), (kept, new[1])))
     if lasted != lasts:
-        since = f", was {lasted}" if lasted else ", counted from the start" if times else ""
+        is_timed = not _TIMES.isdisjoint(nothing.schema.names) and (new[0], LAST_USED) not in program.tables
+        since = f", was {lasted}" if lasted else "" if is_timed else ", counted from the start"
         notes.append(f"expires {lasts or 'no more'}{since}")
     return Fit(*new, Fate.MIGRATED if notes else Fate.KEPT, "; ".join([*moved, *notes]))
 
@@ -259,7 +262,7 @@ def _is_of_times(note: str, *, forgets_otherwise: bool) -> bool:
     """Whether a note is of the times of state with a ttl, which are a column or, of accumulators, the last field."""
     path = note.partition(" ")[0]
     is_field = forgets_otherwise and re.fullmatch(r"value\.f\d+", path) is not None
-    return is_field or path in {time.name for time in WRITTEN.values()}
+    return is_field or path in _TIMES
 
 
 def _kind(kept: dict[str, Any], name: str) -> str | None:

@@ -17,6 +17,7 @@ from headwater.errors import HeadwaterError
 from headwater.plan.plan import JobPlan
 from headwater.savepoints.dealing import StateOf, deal
 from headwater.savepoints.errors import Impossible, SavepointError
+from headwater.savepoints.facts import facts_of
 from headwater.savepoints.files import RememberedFile, SavedFile, Savepoint, as_puts
 from headwater.savepoints.fitting import difference, evolve
 from headwater.savepoints.renaming import Renaming
@@ -108,7 +109,7 @@ class Origin:
             states = [name for at, name in places if at == uid]
             if uid not in operators or difference(step, kept[uid], states) is not None:
                 continue
-            metas[uid] = step.metas
+            metas[uid] = facts_of(step)
             for old_name, files in step.states.items():
                 new = (uid, self.renaming.state(old_uid, old_name))
                 if new in places:

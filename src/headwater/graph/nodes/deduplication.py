@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from headwater.durations import Duration, duration_text
 from headwater.errors import GraphError
@@ -13,6 +13,11 @@ from headwater.graph.checks import checked_ttl
 from headwater.graph.edges import Key
 from headwater.graph.flow import Flow
 from headwater.graph.nodes.core import Node, forgets, ttls
+
+KNOWN_UNTIL: Final = "known_until"
+"""The state of `deduplicate`."""
+SINCE_FIRST: Final = " after the row that went on"
+"""Behind how long a key is known, in the words of a graph and of a savepoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +46,8 @@ class DeduplicateNode(Node):
         return "every key of its input" if self.ttl_ms is None else None
 
     def kept(self) -> dict[str, Any]:
-        until = None if self.ttl_ms is None else f"{duration_text(self.ttl_ms)} after the row that went on"
-        return {"key": self.key.typed(), **ttls({"known_until": until})}
+        until = None if self.ttl_ms is None else f"{duration_text(self.ttl_ms)}{SINCE_FIRST}"
+        return {"key": self.key.typed(), **ttls({KNOWN_UNTIL: until})}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from headwater.epoch.offset import BySplit, Offset
 from headwater.graph.describe import describe
 from headwater.savepoints.dealing import StateOf
 from headwater.savepoints.errors import Impossible, SavepointError
+from headwater.savepoints.facts import facts_of
 from headwater.savepoints.files import Description, SavedFile, SavedStep, Savepoint, complete, write_table, writing
 from headwater.savepoints.fitting import CHANNELS, Program, difference, evolve
 from headwater.savepoints.remembered import copy_remembered
@@ -111,7 +112,7 @@ class _Writer:
             problem = difference(old, kept, self._program.states(uid))
             rest = [name for name in old.states if name not in given]
             if problem is None:
-                metas = old.metas
+                metas = facts_of(old)
                 states |= {name: self._taken_over(uid, name, old.states[name]) for name in rest}
                 kept = {**kept, "states": {**old.kept.get("states", {}), **kept.get("states", {})}}
             elif any(old.rows(name) for name in rest if not name.startswith(CHANNELS)):
