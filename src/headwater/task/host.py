@@ -33,7 +33,7 @@ from headwater.state.records import Section, dumped_in, pack, unpack
 from headwater.state.slices import Slice, SlicedTable, parts_for
 from headwater.state.spread import set_by
 from headwater.state.table import StateTable, rows_of
-from headwater.state.weight import Weight
+from headwater.state.weight import weight_of
 from headwater.task.closing import close_all
 from headwater.task.counters import StepCounters
 from headwater.task.inflight import InFlight
@@ -135,14 +135,12 @@ class LevelHost:
         tables, entries = self.tables(), {entry.uid: entry for entry in self._entries}
         for uid, name, section in sections:
             table = tables[uid, name]
-            if taken is None:
-                table.apply(section)
-            elif taken.cuts(table):
-                if len(rows := taken.before().rows_of(table, section)):
-                    table.apply(rows)
-            elif taken.first:
-                table.apply(section)
-            entries[uid].weigh(name, section)
+            rows = section if taken is None or taken.first else section.slice(0, 0)
+            if taken is not None and taken.cuts(table):
+                rows = taken.before().rows_of(table, section)
+            if len(rows):
+                table.apply(rows)
+                entries[uid].weigh(name, rows)
         if taken is not None and taken.first < taken.stop:
             for uid, name, section in dumped_in(record):
                 table = tables[uid, name]
@@ -218,7 +216,7 @@ class LevelHost:
                 table.forget_changes()
                 if len(table):
                     dumped = table.dump()
-                    entry.weigh(name, dumped)
+                    entry.weigh_anew(name, dumped)
                     yield entry.uid, name, dumped
 
 
@@ -248,8 +246,8 @@ class _Entry:
             self.operator = PassOperator()
             self._outlet = Outlet.into(plan, node)
         self._weights = {
-            name: Weight(sum(bytes_of(field.type) for field in table.dump().schema))
-            for name, table in self.operator.tables().items()
+            name: weight_of(schema, sum(bytes_of(field.type) for field in schema))
+            for name, schema in ((name, table.dump().schema) for name, table in self.operator.tables().items())
         }
 
     def tables(self) -> dict[str, StateTable]:
@@ -264,6 +262,12 @@ class _Entry:
         if name in self._weights:
             self._weights[name].see(written, rows_of(self.operator.tables()[name]))
 
+    def weigh_anew(self, name: str, dumped: pa.Table) -> None:
+        """All of a state was written."""
+        if name in self._weights:
+            self._weights[name].forget()
+            self.weigh(name, dumped)
+
     def state_bytes(self) -> dict[str, int]:
         """What each state takes, about."""
         return {name: self._weights[name].of(rows_of(table)) for name, table in self.operator.tables().items()}
@@ -273,6 +277,8 @@ class _Entry:
 
     def reset(self) -> None:
         self.operator.reset()
+        for weight in self._weights.values():
+            weight.forget()
         self._valve.clear_all()
         if self._quiet is not None:
             self._quiet.clear_all()

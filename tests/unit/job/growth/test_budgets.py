@@ -74,6 +74,25 @@ def test_state_that_has_used_its_budget_moves_to_disk_and_the_job_goes_on(caplog
     assert sum("moves to the workers' disks" in one.getMessage() for one in caplog.records) == 1
 
 
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_a_few_keys_that_are_written_again_and_again_do_not_use_the_budget_of_all(backend: Any) -> None:
+    class Last(hw.KeyedProcessFunction):
+        text = hw.ValueState("string")
+
+        def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+            self.text.set("x" * event.n)
+            return iter(())
+
+    env = hw.Environment(
+        "budgets", engine="local", max_rows_per_epoch=1_000, state_budget={"last": "500 kB"}, state_backend=backend
+    )
+    rows = [(key, 10) for key in range(5_000)] + [(at % 20, 10_000) for at in range(6_000)]
+    source = env.from_rows(rows, "key long, n long")
+    source.key_by("key").process(Last(), "n long").sink(hw.connectors.blackhole())
+    size = next(one for one in env.run().explain_state()["last"].sizes if one.name == "text")
+    assert size.size_bytes == pytest.approx(4_980 * (8 + 4 + 10) + 20 * (8 + 4 + 10_000), rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("budget", "said"),
     [
