@@ -264,15 +264,25 @@ class AggregateFunction(Generic[In, Acc, Out]):
 
 def sets_event_time_timers(function: object) -> bool:
     """Whether a method of a function's class has `timers.event_time` in it. One that sets them elsewhere is not found."""
-    cls = function if isinstance(function, type) else type(function)
-    methods = (vars(one).values() for one in cls.__mro__ if one.__module__ != __name__)
-    found = [code for some in methods for method in some if (code := getattr(method, "__code__", None)) is not None]
+    methods = (method for one in _own_classes(function) for method in vars(one).values())
+    found = [code for method in methods if (code := getattr(method, "__code__", None)) is not None]
     while found:
         code = found.pop()
         if {"timers", "event_time"} <= set(code.co_names):
             return True
         found += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
     return False
+
+
+def has_timers(function: object) -> bool:
+    """Whether a function's class says what is done when a timer fires."""
+    return any("on_timer" in vars(one) for one in _own_classes(function))
+
+
+def _own_classes(function: object) -> list[type]:
+    """The classes of a function that are not of this module."""
+    cls = function if isinstance(function, type) else type(function)
+    return [one for one in cls.__mro__ if one.__module__ != __name__]
 
 
 def name_of(function: object) -> str:

@@ -5,8 +5,8 @@ One row of the table for each kind of step that keeps something. `explain_state`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,12 +14,14 @@ import pyarrow as pa
 from headwater.aggregates.called import CalledAggregate
 from headwater.data.schema import Schema
 from headwater.durations import duration_text
-from headwater.functions import EVENT
+from headwater.functions import EVENT, has_timers
 from headwater.graph.edges import Key
 from headwater.graph.nodes import Node
 from headwater.words import TimeDomain
 
 NEVER: Final = "never"
+TIMERS: Final = "@timers"
+"""What the tables of timers begin with, one for each kind of time."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,32 @@ class Holding:
     ways_out: tuple[str, ...] = ()
     """How it can be bounded, where it is not, or where nobody knows."""
     lasts_ms: int | None = None
-    """For how long an entry is there that is not written again, where that is known: after so long a state of steady
-    input has reached its size."""
+    """For how long an entry is there, where that is known: after so long a state of steady input has reached its size."""
+    is_refreshed: bool = False
+    """Whether an entry lasts longer when it is written again, so that entries may become more however short they last."""
     clock: TimeDomain = "processing"
     """Of which time that is."""
     state: str | None = None
-    """The name of the state, where a function declares it."""
+    """The name of the state, where a function declares it; or that of a function's timers."""
 
     @property
     def is_bounded(self) -> bool:
+        """Whether something is known to take it away, or left to a function."""
         return self.until != NEVER
+
+    @property
+    def is_left_to_function(self) -> bool:
+        """Whether it goes when a function says so, and nobody else knows when."""
+        return self.state is not None and self.lasts_ms is None
+
+    def is_of(self, table: str) -> bool:
+        """Whether a table of the step has it, where it is a function's."""
+        return table == self.state or (self.state == TIMERS and table.startswith(f"{TIMERS}."))
+
+
+def held_in(keeps: Sequence[Holding], table: str) -> list[Holding]:
+    """What a table of a step has, of all that the step keeps: what a function declares under this name, or else the rest."""
+    return [one for one in keeps if one.is_of(table)] or [one for one in keeps if one.state is None]
 
 
 def holdings(node: Node) -> tuple[Holding, ...]:
@@ -73,10 +91,12 @@ def _per(key: Key) -> str:
 def _for(ttl_ms: int | None, *ways: str, since: str = "it came") -> dict[str, Any]:
     if ttl_ms is None:
         return {"until": NEVER, "ways_out": ways}
-    return {"until": f"{duration_text(ttl_ms)} after {since}", "lasts_ms": ttl_ms}
+    until = f"{duration_text(ttl_ms)} after {since}"
+    return {"until": until, "lasts_ms": ttl_ms, "ways_out": _TTL_WAYS, "is_refreshed": since.startswith(_LAST_ROW)}
 
 
 _LAST_ROW = "the last row of its key"
+_TTL_WAYS = ("a shorter ttl",)
 _WINDOW = "group by a window, whose state goes with it"
 _IDLE = "a ttl: SET 'table.exec.state.ttl' in SQL, state_ttl= of the environment"
 _JOB_WIDE = "a ttl: state_ttl= of the environment"
@@ -112,7 +132,16 @@ def _window(node: Any) -> tuple[Holding, ...]:
         what, size = "one accumulator", bytes_of(node.accumulator) if node.accumulator is not None else 64
     else:
         what, size = "every row", _row_bytes(node.input_schema)
-    return (Holding(what, per, _window_end(node), size, **_window_lasts(node)),)
+    held = Holding(what, per, _window_end(node), size, **_window_lasts(node))
+    return (held, *(_beside_windows(state, node, per) for state in node.states))
+
+
+def _beside_windows(state: Any, node: Any, per_window: str) -> Holding:
+    """What the function of a window keeps of its own: of the window, or of the key for all its windows."""
+    if not state.is_per_window:
+        return _declared(state, _per(node.key), ("keep it with hw.per_window(...), so that it goes with its window",))
+    known = _declared(state, per_window, ())
+    return replace(known, until=_window_end(node), state=None, **_window_lasts(node))
 
 
 def _window_lasts(node: Any) -> dict[str, Any]:
@@ -284,22 +313,26 @@ def _reduce(node: Any) -> tuple[Holding, ...]:
 def _process(node: Any) -> tuple[Holding, ...]:
     key = getattr(node, "key", None)
     per = "subtask" if key is None else _per(key)
-    states = [*getattr(node, "states", ()), *getattr(node, "broadcast_states", ())]
-    return tuple(_declared(state, per) for state in states)
+    found = [_declared(state, per, () if key is None else _TTL_OF_STATE) for state in node.states]
+    found += [_declared(state, "subtask", ()) for state in getattr(node, "broadcast_states", ())]
+    if key is not None and not key.is_nothing and has_timers(node.function):
+        size = bytes_of(key.type) + 16
+        found.append(Holding("timers", per, "they fire, when your function said", size, _TIMER_WAYS, state=TIMERS))
+    return tuple(found)
 
 
-_FUNCTION_WAYS = (
-    "clear it: when a row says that it is done with, or in a timer",
-    "a ttl: ttl=hw.ttl(...) of the state, state_ttl= of the environment",
-)
+_CLEAR_IT = "clear it: when a row says that it is done with, or in a timer"
+_TTL_OF_STATE = ("a ttl: ttl=hw.ttl(...) of the state, state_ttl= of the environment",)
+_TIMER_WAYS = ("set timers for what is due soon, and delete those that are not needed any more",)
 
 
-def _declared(state: Any, per: str) -> Holding:
+def _declared(state: Any, per: str, ways: tuple[str, ...]) -> Holding:
     size, what = sum(bytes_of(dtype) for _, dtype in state.columns()), f"{state.name} ({state.kind})"
     ttl = getattr(state, "ttl", None)
     if ttl is None:
-        return Holding(what, per, "your function removes it", size, _FUNCTION_WAYS, state=state.name)
-    return Holding(what, per, ttl.describe(), size, lasts_ms=ttl.ms, clock=ttl.clock, state=state.name)
+        return Holding(what, per, "your function removes it", size, (_CLEAR_IT, *ways), state=state.name)
+    until, clock = ttl.describe(), ttl.clock
+    return Holding(what, per, until, size, _TTL_WAYS, ttl.ms, is_refreshed=True, clock=clock, state=state.name)
 
 
 HOLDINGS: Final[Mapping[str, Callable[[Any], tuple[Holding, ...]]]] = {

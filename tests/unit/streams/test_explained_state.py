@@ -127,6 +127,106 @@ def test_a_job_that_has_run_tells_the_same_with_its_own_time() -> None:
     assert content["steps"]["visits"]["grows"] == "so far"
 
 
+def sampled(function: Any, rows: Any = None, backend: Any = "memory") -> tuple[Any, str]:
+    """What is told of a step that runs a function, asked of a sample of rows."""
+    env = hw.Environment("growing", engine="local", state_backend=backend)
+    source = env.from_rows(visits(960) if rows is None else rows, SCHEMA, hw.Watermarks.monotonous("at"))
+    source.key_by("user").process(function, "user long", name="step").sink(hw.connectors.blackhole())
+    told = env.explain_state(sample=960)
+    return told["step"], str(told)
+
+
+class Timed(hw.KeyedProcessFunction):
+    """Sets a timer for a time that is far away."""
+
+    def process(self, visit: Any, ctx: hw.Context) -> Iterator[Any]:
+        ctx.timers.event_time(visit.at + 30 * 86_400_000)
+        return iter(())
+
+    def on_timer(self, timer: hw.Timer, ctx: hw.Context) -> Iterator[Any]:
+        return iter(())
+
+
+class TimedAndExpiring(Timed):
+    last = hw.ValueState("long", ttl=hw.ttl("1 min", clock="event"))
+
+    def process(self, visit: Any, ctx: hw.Context) -> Iterator[Any]:
+        self.last.set(visit.at)
+        return super().process(visit, ctx)
+
+
+class Logged(hw.KeyedProcessFunction):
+    """Keeps all that comes of a key."""
+
+    log = hw.ListState("string")
+    by_time = hw.MapState("long", "string")
+
+    def process(self, visit: Any, ctx: hw.Context) -> Iterator[Any]:
+        self.log.add("x" * 50)
+        self.by_time.put(visit.at, "x")
+        return iter(())
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+def test_what_keys_have_grows_where_the_keys_stay_the_same(backend: str) -> None:
+    step, text = sampled(Logged(), [(n % 10, "page", 1000 * n) for n in range(4_800)], backend)
+    log, by_time = (next(size for size in step.sizes if size.name == name) for name in ("log", "by_time"))
+    assert (log.entries, by_time.entries, step.grows) == (10, 10, "so far")
+    for size in (log, by_time):
+        assert size.growth.has_only_grown
+        assert size.growth.week_bytes > 100 * size.size_bytes
+    assert "has only grown so far: step; clear it" in text
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"])
+@pytest.mark.parametrize("function", [Timed(), TimedAndExpiring()])
+def test_timers_are_kept_until_they_fire_however_short_states_last(function: Any, backend: str) -> None:
+    step, text = sampled(function, backend=backend)
+    timers = next(size for size in step.sizes if size.name == "@timers.event")
+    assert (timers.entries, timers.growth.is_level, timers.growth.has_only_grown) == (960, False, True)
+    assert timers.growth.week_bytes > 100 * timers.size_bytes
+    assert (step.keeps[-1].what, step.grows) == ("timers", "so far")
+    assert step.ways_out == ("set timers for what is due soon, and delete those that are not needed any more",)
+    assert "all of it is bounded" not in text
+    levels = {size.name: size.growth.is_level for size in step.sizes if not size.name.startswith("@")}
+    assert levels == ({"last": True} if isinstance(function, TimedAndExpiring) else {})
+
+
+class Changes(hw.ProcessWindowFunction):
+    """Keeps something of every window of a key, and something of the window."""
+
+    seen = hw.MapState("long", "long")
+    fired = hw.per_window(hw.ValueState("long"))
+
+    def process(self, rows: Any, ctx: Any) -> Iterator[Any]:
+        for row in rows:
+            self.seen.put(row.at, 1)
+        self.fired.set(1)
+        yield (ctx.key,)
+
+
+def test_what_the_function_of_windows_keeps_of_a_key_stays_when_windows_go() -> None:
+    env = hw.Environment("growing", engine="local")
+    source = env.from_rows(visits(960), SCHEMA, hw.Watermarks.monotonous("at"))
+    windows = source.key_by("user").window(hw.tumbling("1 min")).allow_lateness("1 min")
+    windows.process(Changes(), "user long").with_uid("step").sink(hw.connectors.blackhole())
+    step = env.explain_state(sample=960)["step"]
+    until = {held.what.split()[0]: held.until for held in step.keeps}
+    assert until["seen"] == "your function removes it"
+    assert until["fired"] == until["every"] == "the watermark passes the end of the window and 1 min more"
+    levels = {size.name: size.growth.is_level for size in step.sizes if size.growth and size.entries}
+    assert levels == {"rows": True, "fired": True, "seen": False, "@pane": True, "@timers.event": True}
+    assert step.grows == "so far"
+    assert "keep it with hw.per_window(...)" in step.ways_out[1]
+
+
+def test_what_is_left_to_a_function_is_not_said_to_be_bounded() -> None:
+    env, _ = job()
+    told = env.explain_state()
+    assert str(told).endswith("bounded if its function removes enough: visits")
+    assert told["visits"].is_left_to_function
+
+
 def test_keys_that_deduplicate_has_forgotten_are_counted() -> None:
     env = hw.Environment("once", engine="local", max_rows_per_epoch=20)
     source = env.from_rows(visits(200), SCHEMA, hw.Watermarks.monotonous("at"))

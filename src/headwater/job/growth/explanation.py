@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from headwater.budgets import Budget
-from headwater.graph.holdings import Holding, holdings
+from headwater.graph.holdings import Holding, held_in, holdings
 from headwater.graph.nodes import Node
 from headwater.job.growth.course import StateCourse, StepCourse
 from headwater.job.growth.forecast import Growth, Lasting, growth_of
@@ -74,9 +74,18 @@ class StepState:
         return "so far" if any(one.growth and one.growth.has_only_grown for one in self.sizes) else None
 
     @property
+    def is_left_to_function(self) -> bool:
+        """Whether there is something that a function has to remove."""
+        return any(held.is_left_to_function for held in self.keeps)
+
+    @property
     def ways_out(self) -> tuple[str, ...]:
         """How it can be bounded, where it grows."""
-        return tuple(dict.fromkeys(way for held in self.keeps for way in held.ways_out)) if self.grows else ()
+        grow = [held for held in self.keeps if not held.is_bounded]
+        for one in self.sizes:
+            if one.growth and one.growth.has_only_grown:
+                grow += held_in(self.keeps, one.name)
+        return tuple(dict.fromkeys(way for held in grow for way in held.ways_out))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -150,10 +159,10 @@ def _measured(planned: StepState, course: StepCourse, status: StepStatus) -> Ste
 
 
 def _lasting(keeps: tuple[Holding, ...], state: str) -> Lasting | None:
-    """How long entries of a state last: as the one says that declares it, or else as long as the longest of the step."""
-    own = [held for held in keeps if held.state == state] or list(keeps)
-    known = [Lasting(held.lasts_ms, held.clock) for held in own if held.lasts_ms is not None]
-    return max(known, key=lambda one: one.ms) if len(known) == len(own) else None
+    """How long entries of a state last: as the one says that declares it, or else as long as the longest of the step's own."""
+    held = held_in(keeps, state)
+    known = [Lasting(one.lasts_ms, one.clock, one.is_refreshed) for one in held if one.lasts_ms is not None]
+    return max(known, key=lambda one: one.ms) if len(known) == len(held) and known else None
 
 
 def growth_by_step(plan: JobPlan, course: StateCourse, status: JobStatus) -> dict[str, dict[str, int]]:

@@ -29,9 +29,11 @@ def explanation_text(told: StateExplanation) -> str:
         lines += _step_lines(step)
     for_ever = [step.uid for step in told.steps.values() if step.grows == "for ever"]
     so_far = [step for step in told.steps.values() if step.grows == "so far"]
+    left = [step.uid for step in told.steps.values() if step.grows is None and step.is_left_to_function]
     lines += [f"grows for ever: {', '.join(for_ever)}"] if for_ever else []
     lines += [f"has only grown so far: {step.uid}; {'; or '.join(step.ways_out)}" for step in so_far]
-    return "\n".join(lines if for_ever or so_far else [*lines, "all of it is bounded"])
+    lines += [f"bounded if its function removes enough: {uid}" for uid in left]
+    return "\n".join(lines if for_ever or so_far or left else [*lines, "all of it is bounded"])
 
 
 def _step_lines(step: StepState) -> list[str]:
@@ -78,12 +80,10 @@ def budget_text(step: StepState) -> str:
     allowed, used = step.budget.size_bytes, step.size_bytes
     if not step.sizes:
         return f"budget {step.budget.describe()}"
-    per_hour = step.bytes_per_hour
+    per_hour = sum(one.growth.bytes_per_hour for one in step.sizes if one.growth and not one.growth.is_level)
     full = ""
-    if per_hour is not None and used < allowed:
-        is_level = any(one.growth is not None and one.growth.is_level for one in step.sizes)
-        if per_hour > 0 and not is_level:
-            full = f", full in {long_text(int((allowed - used) / per_hour * HOUR_MS))} if it goes on so"
+    if per_hour > 0 and used < allowed:
+        full = f", full in {long_text(int((allowed - used) / per_hour * HOUR_MS))} if it goes on so"
     return f"budget {step.budget.describe()}: {100 * used // allowed} % used{full}"
 
 

@@ -93,6 +93,50 @@ def test_a_few_keys_that_are_written_again_and_again_do_not_use_the_budget_of_al
     assert size.size_bytes == pytest.approx(4_980 * (8 + 4 + 10) + 20 * (8 + 4 + 10_000), rel=0.05)
 
 
+class Remind(hw.KeyedProcessFunction):
+    """Keeps nothing but timers."""
+
+    def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+        ctx.timers.processing_time(ctx.now + 30 * 86_400_000)
+        return iter(())
+
+    def on_timer(self, timer: hw.Timer, ctx: hw.Context) -> Iterator[Any]:
+        return iter(())
+
+
+def test_timers_alone_can_have_a_budget() -> None:
+    env = hw.Environment("budgets", engine="local", max_rows_per_epoch=50, state_budget={"remind": "1 kB"})
+    env.from_rows(ROWS, "user string, n long").key_by("user").process(Remind(), "n long").sink(
+        hw.connectors.blackhole()
+    )
+    with pytest.raises(hw.StateBudgetExceeded, match=r"bound what it keeps \(set timers for what is due soon"):
+        env.run()
+
+
+def test_what_a_budget_lasts_for_follows_from_what_grows(caplog: pytest.LogCaptureFixture) -> None:
+    class Seen(hw.KeyedProcessFunction):
+        """A new key each second, and each is written again before it expires."""
+
+        count = hw.ValueState("long", default=0, ttl=hw.ttl("2 min", clock="event"))
+
+        def process(self, event: Any, ctx: hw.Context) -> Iterator[Any]:
+            self.count.set(self.count.get() + 1)
+            return iter(())
+
+    rows = [(key, 1000 * at) for at in range(600) for key in (at, *range(at % 60, at, 60))]
+    budget = {"seen": hw.budget("16 kB", on_full="warn")}
+    env = hw.Environment("budgets", engine="local", max_rows_per_epoch=60, state_budget=budget)
+    source = env.from_rows(rows, "key long, at long", hw.Watermarks.monotonous("at"))
+    source.key_by("key").process(Seen(), "n long").sink(hw.connectors.blackhole())
+    told = env.run().explain_state()
+    growth = told["seen"].sizes[0].growth
+    assert growth is not None
+    assert (growth.is_level, growth.has_only_grown) == (False, True)
+    assert growth.week_bytes == pytest.approx(24 * 3_600 * 168, rel=0.05)
+    (warning,) = [one.getMessage() for one in caplog.records if one.name == "headwater.state"]
+    assert "14.5 MB in a week; to bound it: a shorter ttl" in warning
+
+
 @pytest.mark.parametrize(
     ("budget", "said"),
     [

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.data.batch import MIN_TIMESTAMP
 from headwater.job.growth.course import MOST_POINTS, Point, Size, StateCourse, StepCourse
-from headwater.job.growth.forecast import HOUR_MS, Lasting, growth_of
+from headwater.job.growth.forecast import HOUR_MS, Growth, Lasting, growth_of
 from headwater.job.status import JobStatus, StepStatus
 
 MINUTE_MS = 60_000
@@ -52,6 +52,31 @@ def test_a_run_that_is_older_than_entries_get_has_the_size_that_it_keeps() -> No
     )
     assert found is not None
     assert (found.is_level, found.day_bytes, found.week_bytes) == (True, 10_000, 10_000)
+
+
+def test_entries_that_are_written_again_and_again_grow_however_short_they_last() -> None:
+    lasting = Lasting(2 * MINUTE_MS, "processing", is_refreshed=True)
+    found = growth_of(course([100 * at for at in range(61)]), "n", lasting)
+    assert found is not None
+    assert (found.is_level, found.has_only_grown, found.week_bytes) == (False, True, 60_000 * 169)
+    found = growth_of(course([min(at, 10) * 100 - 30 * (at % 2) for at in range(61)]), "n", lasting)
+    assert found is not None
+    assert (found.is_level, found.has_only_grown, found.week_bytes) == (True, False, 10_000)
+    found = growth_of(course([100 * at for at in range(61)]), "n", Lasting(2 * MINUTE_MS, "processing"))
+    assert found is not None
+    assert found.is_level  # what is not written again is gone by then, whatever comes
+
+
+def test_what_a_fixed_number_of_entries_has_may_only_grow_too() -> None:
+    def of(sizes: Sequence[int]) -> Growth:
+        points = [Point(MINUTE_MS * at, MIN_TIMESTAMP, {"n": Size(10, size)}) for at, size in enumerate(sizes)]
+        found = growth_of(StepCourse(points), "n", None)
+        assert found is not None
+        return found
+
+    assert of([100 * at for at in range(61)]).has_only_grown
+    assert not of([min(at, 20) for at in range(61)]).has_only_grown  # it has come to an end
+    assert not of([100 * at - 150 * (at % 7) for at in range(61)]).has_only_grown  # something goes
 
 
 def test_a_backfill_is_told_by_event_time() -> None:
