@@ -210,7 +210,7 @@ def _begun(copy: WorkingCopy, store: RecordStore, token: str) -> tuple[Head, dic
 def _first_base(copy: WorkingCopy) -> Iterator[tuple[int, bytes]]:
     """The records of the first base, with how many parts each has: none where the only record is all of it.
 
-    Each has as many parts as fit by what the last one took, and twice as many at most, for it may have had next to nothing.
+    Each has as many parts as fit by what the last one took, and four times as many at most, for it may have had next to nothing.
     """
     copy.forget_changes()
     count = copy.base_parts()
@@ -221,7 +221,7 @@ def _first_base(copy: WorkingCopy) -> Iterator[tuple[int, bytes]]:
     while part.first < count:
         record, width = copy.base(part), part.stop - part.first
         yield width, record
-        fitting = min(max(width * FIRST_RECORD_BYTES // len(record), 1), 2 * width)
+        fitting = min(max(width * FIRST_RECORD_BYTES // len(record), 1), 4 * width)
         part = replace(part, first=part.stop, stop=min(part.stop + fitting, count))
 
 
