@@ -210,7 +210,8 @@ def _begun(copy: WorkingCopy, store: RecordStore, token: str) -> tuple[Head, dic
 def _first_base(copy: WorkingCopy) -> Iterator[tuple[int, bytes]]:
     """The records of the first base, with how many parts each has: none where the only record is all of it.
 
-    Each has as many parts as fit by what the last one took, and four times as many at most, for it may have had next to nothing.
+    Each has as many parts as fit by what the last one took, but four times as many at most: that one may have had next to
+    nothing.
     """
     copy.forget_changes()
     count = copy.base_parts()
