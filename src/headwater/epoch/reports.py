@@ -13,7 +13,7 @@ from headwater.epoch.offset import BySplit
 from headwater.plan.plan import JobPlan
 from headwater.state.changelog import Written
 from headwater.task.counters import StepCounters
-from headwater.task.host import Outcome
+from headwater.task.outcome import Outcome
 from headwater.task.payload import decode_report, encode_report
 from headwater.versioned import Versioned
 

@@ -17,7 +17,7 @@ from headwater.plan.plan import JobPlan
 from headwater.restart import MachineTime, RestartStrategy, RestartTime, none
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.steps import OnSavepointStep, ignore_savepoint_steps
-from headwater.task.host import Stopwatch
+from headwater.task.entry import Stopwatch
 
 if TYPE_CHECKING:
     from headwater.job.checkpoints.listing import Checkpoint, Checkpoints

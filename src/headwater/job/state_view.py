@@ -82,7 +82,7 @@ def level_of_state(plan: JobPlan, step: str, name: str) -> int:
     """The level that has a state; refuses one that is not there."""
     known = {}
     for level in range(1, plan.depth + 1):
-        known.update(dict.fromkeys(LevelHost(plan, level, 0).tables(), level))
+        known.update(dict.fromkeys(LevelHost.blank(plan, level).tables(), level))
     if (step, name) not in known:
         raise SavepointError.no_state(
             f"job {plan.graph.name!r}", step, name, [f"{uid}/{state}" for uid, state in known]

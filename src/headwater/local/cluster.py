@@ -13,7 +13,9 @@ from headwater.savepoints.origin import Origin, begin
 from headwater.state import changelog
 from headwater.task import garbage_collection
 from headwater.task.closing import close_all
-from headwater.task.host import LevelHost, Outcome, Stopwatch
+from headwater.task.entry import Stopwatch
+from headwater.task.host import LevelHost
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Routed
 from headwater.task.split import SplitHost
 

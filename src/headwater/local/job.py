@@ -34,7 +34,7 @@ from headwater.savepoints.files import Savepoint
 from headwater.savepoints.origin import Origin
 from headwater.savepoints.taking import Epoch, Part, take, write_part
 from headwater.scratch import Scratch
-from headwater.task.host import Outcome
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Routed
 
 _POLL_S = 0.01

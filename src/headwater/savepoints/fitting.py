@@ -103,7 +103,7 @@ class Program:
         self.metas: dict[str, dict[str, Any]] = {}
         """By step, the facts besides its tables, at first."""
         for level in range(1, plan.depth + 1):
-            host = LevelHost(plan, level, 0)
+            host = LevelHost.blank(plan, level)
             self.tables.update({place: t for place, t in host.tables().items() if not isinstance(t, InFlight)})
             self.metas.update({uid: operator.meta() for uid, operator in host.operators().items()})
         self.kept = plan.kept_by_step()

@@ -21,7 +21,7 @@ def rescale(records: Mapping[Place, bytes], plan: JobPlan) -> dict[Place, bytes]
     """The base records of a plan's subtasks, made of those of all subtasks of the same job at any parallelism."""
     found: dict[Place, bytes] = {}
     for level in range(1, plan.depth + 1):
-        host = LevelHost(plan, level, 0)
+        host = LevelHost.blank(plan, level)
         tables, metas = _opened(host, [records[place] for place in sorted(records) if place[0] == level])
         for subtask in range(plan.parallelism):
             found[level, subtask] = deal(host, plan, subtask, tables, metas)

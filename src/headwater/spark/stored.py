@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -72,18 +72,22 @@ class StoredEpoch:
         """The subtasks of a level as they were, in this process. Hosts that are known, and behind, are brought up to date."""
         since = min((first_number(host.sequence) for host in known), default=HEAD)
         found: dict[int, dict[int, bytes | memoryview]] = {subtask: {} for subtask in range(plan.parallelism)}
-        with self._records(level, plan.depth) as stored:
-            for row in stored.where(f"number = {HEAD} or number >= {since}").toLocalIterator():
-                found[row.subtask][row.number] = as_bytes(row.number, row.data)
-        records = [ReadRecords(pieces) for pieces in found.values()]
-        if known and not all(map(_is_behind, known, records)):
-            close_all(known)
-            return self.level(plan, level)
-        hosts = list(known) or [LevelHost(plan, level, subtask, local_dir=local_dir()) for subtask in found]
-        heads = [
-            _caught_up(host, one, level, subtask)
-            for subtask, (host, one) in enumerate(zip(hosts, records, strict=True))
-        ]
+        hosts = list(known)
+        with ExitStack() as failed:
+            failed.callback(lambda: close_all(hosts))
+            with self._records(level, plan.depth) as stored:
+                for row in stored.where(f"number = {HEAD} or number >= {since}").toLocalIterator():
+                    found[row.subtask][row.number] = as_bytes(row.number, row.data)
+            records = [ReadRecords(pieces) for pieces in found.values()]
+            if hosts and not all(map(_is_behind, hosts, records)):
+                return self.level(plan, level)
+            if not hosts:
+                hosts += [LevelHost(plan, level, subtask, local_dir=local_dir()) for subtask in found]
+            heads = [
+                _caught_up(host, one, level, subtask)
+                for subtask, (host, one) in enumerate(zip(hosts, records, strict=True))
+            ]
+            failed.pop_all()
         return Level(hosts, sum(head.base_bytes + head.delta_bytes for head in heads))
 
     @contextmanager
@@ -174,12 +178,11 @@ class LastLook:
                 close_all(known)
                 self._level, known = level, []
             found = stored.level(plan, level, known)
-            shown = view(found.hosts)
             if found.size_bytes <= _KEPT_BYTES:
                 self._hosts = found.hosts
-            else:
-                found.close()
-            return shown
+                return view(found.hosts)
+            with closing(found):
+                return view(found.hosts)
 
 
 def _is_behind(host: LevelHost, records: ReadRecords) -> bool:

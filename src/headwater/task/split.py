@@ -16,8 +16,8 @@ from headwater.graph.nodes import SourceNode
 from headwater.operators.stateless.channel_watermark import channel_watermark
 from headwater.plan.plan import JobPlan
 from headwater.task.counters import StepCounters
-from headwater.task.host import Outcome
 from headwater.task.noticed import Noticed
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
 

@@ -29,7 +29,7 @@ from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
 from headwater.task.closing import close_all
 from headwater.task.counters import StepCounters
-from headwater.task.host import Outcome
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Outlet, Routed
 from headwater.task.payload import EpochFacts
 from headwater.words import StateBackendName

@@ -34,7 +34,8 @@ from headwater.functions import Context, ProcessFunction
 from headwater.state.changelog import catch_up
 from headwater.streams.environment import Environment
 from headwater.streams.stream import Stream
-from headwater.task.host import LevelHost, Outcome
+from headwater.task.host import LevelHost
+from headwater.task.outcome import Outcome
 from headwater.testing.harness import Harness, _timed_rows
 from headwater.testing.script_source import Script, ScriptSource
 from headwater.watermarks import Watermarks

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -153,34 +155,48 @@ def sizes_of(host: LevelHost) -> dict[str, int]:
     return {name: size for name, size in host.sizes()["deduplicate"].items() if size}
 
 
+Opened = Callable[[JobPlan], LevelHost]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    """Hosts of plans, which are closed in the end."""
+    with ExitStack() as hosts:
+
+        def host_of(plan: JobPlan) -> LevelHost:
+            return hosts.enter_context(closing(LevelHost(plan, 1, 0, local_dir=tmp_path)))
+
+        yield host_of
+
+
 @BACKENDS
-def test_in_a_job_folder_another_length_writes_nothing_anew(backend: str, tmp_path: Path) -> None:
+def test_in_a_job_folder_another_length_writes_nothing_anew(backend: str, opened: Opened) -> None:
     store, keys = MemoryRecordStore(), [f"key {n}" for n in range(500)]
     first = plan_of("1 h", backend)
-    epoch(LevelHost(first, 1, 0, local_dir=tmp_path), first, store, 1000, keys)
+    epoch(opened(first), first, store, 1000, keys)
     second = plan_of("5 s", backend)
-    host = LevelHost(second, 1, 0, local_dir=tmp_path)
+    host = opened(second)
     epoch(host, second, store, 5999, [])
     assert sizes_of(host) == {"known_until": 500, "@timers.processing": 500}
     _, sections = unpack(store._records[max(store._records)][1])
     assert [name for _, name, _ in sections if name in ("known_until", "@timers.processing")] == []
     epoch(host, second, store, 6000, [])
     assert sizes_of(host) == {}
-    rebuilt = LevelHost(second, 1, 0, local_dir=tmp_path)
+    rebuilt = opened(second)
     catch_up(rebuilt, store, "here")
     assert sizes_of(rebuilt) == {}
 
 
 @BACKENDS
-def test_a_copy_that_is_rebuilt_after_a_change_has_what_the_first_one_has(backend: str, tmp_path: Path) -> None:
+def test_a_copy_that_is_rebuilt_after_a_change_has_what_the_first_one_has(backend: str, opened: Opened) -> None:
     store, now_ms = MemoryRecordStore(), 0
     for ttl in (None, "5 s", None, "1 h", "10 s"):
         plan = plan_of(ttl, backend)
-        host = LevelHost(plan, 1, 0, local_dir=tmp_path)
+        host = opened(plan)
         for _ in range(3):
             now_ms += 1500
             epoch(host, plan, store, now_ms, [f"key {now_ms % 7}", f"at {now_ms}"])
-            rebuilt = LevelHost(plan, 1, 0, local_dir=tmp_path)
+            rebuilt = opened(plan)
             catch_up(rebuilt, store, "here")
             assert rebuilt.base() == host.base()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,21 +143,23 @@ def test_results_are_those_of_a_plain_recomputation(
     def build(rows: hw.Stream) -> hw.Stream:
         return over(rows, "over", functions=functions, partition_by=partition_by, frame=frame)
 
-    harness = Harness(build, ROWS, state_backend=backend)
-    model = Model(frame, is_partitioned=bool(partition_by))
-    for number, (given_rows, ahead) in enumerate(epochs):
-        base = max(model.watermark, 0)
-        rows = [Timed(k, v, 100 * number + i, base + at) for i, (k, v, at) in enumerate(given_rows)]
-        for row in rows:
-            model.push(row)
-        harness.push_all([row.values for row in rows], [row.at for row in rows])
-        harness.watermark(base + ahead)
-        assert [tuple(row) for row in harness.take()] == model.advance(base + ahead)
-        assert harness.status("over")["late_dropped"] == model.late
-        if number == 2:
-            harness, model.late = Harness.restore(build, ROWS, harness.snapshot(), state_backend=backend), 0
-    harness.end()
-    assert [tuple(row) for row in harness.take()] == model.advance(MAX_TIMESTAMP)
+    with ExitStack() as opened:
+        harness = opened.enter_context(Harness(build, ROWS, state_backend=backend))
+        model = Model(frame, is_partitioned=bool(partition_by))
+        for number, (given_rows, ahead) in enumerate(epochs):
+            base = max(model.watermark, 0)
+            rows = [Timed(k, v, 100 * number + i, base + at) for i, (k, v, at) in enumerate(given_rows)]
+            for row in rows:
+                model.push(row)
+            harness.push_all([row.values for row in rows], [row.at for row in rows])
+            harness.watermark(base + ahead)
+            assert [tuple(row) for row in harness.take()] == model.advance(base + ahead)
+            assert harness.status("over")["late_dropped"] == model.late
+            if number == 2:
+                restored = Harness.restore(build, ROWS, harness.snapshot(), state_backend=backend)
+                harness, model.late = opened.enter_context(restored), 0
+        harness.end()
+        assert [tuple(row) for row in harness.take()] == model.advance(MAX_TIMESTAMP)
 
 
 def test_lag_goes_by_the_order_in_which_rows_are_given() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -228,15 +229,17 @@ def test_keys_that_were_idle_are_forgotten_so_state_does_not_grow(state_backend:
             RunningNode.of(rows.key_by("k")._flow, aggregates={"n": hw.count()}, updates=True, ttl="10 ms")
         )
 
-    harness = Harness(build, "k long", state_backend=state_backend)
-    sizes = []
-    for now in range(1000, 1100):
-        harness.advance_to(now)
-        harness.push_all([(0,), (now,)])
-        sizes.append(harness.state_sizes()["agg"]["kept"])
-        if now == 1050:
-            harness = Harness.restore(build, "k long", harness.snapshot(), state_backend=state_backend)
-    assert max(sizes) <= 22
-    harness.take()
-    harness.push((0,))
-    assert [(row.k, row.n, row.row_kind) for row in harness.take()] == [(0, 101, "+U")]
+    with ExitStack() as opened:
+        harness = opened.enter_context(Harness(build, "k long", state_backend=state_backend))
+        sizes = []
+        for now in range(1000, 1100):
+            harness.advance_to(now)
+            harness.push_all([(0,), (now,)])
+            sizes.append(harness.state_sizes()["agg"]["kept"])
+            if now == 1050:
+                restored = Harness.restore(build, "k long", harness.snapshot(), state_backend=state_backend)
+                harness = opened.enter_context(restored)
+        assert max(sizes) <= 22
+        harness.take()
+        harness.push((0,))
+        assert [(row.k, row.n, row.row_kind) for row in harness.take()] == [(0, 101, "+U")]

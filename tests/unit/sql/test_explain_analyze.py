@@ -34,7 +34,7 @@ def test_rows_time_state_and_skew_are_told_for_each_step() -> None:
     assert (rows_in, rows_out, entries) == ("60", "60", "60")
     assert float(rate) > 0
     assert float(busy.removesuffix(" s")) > 0
-    assert size == "897 B"  # what was written of each: a text of two or three letters, its place, and a count
+    assert size == "893 B"  # of each a text of two or three letters, its place, and a count
     assert 1 <= float(skew) < 2
     assert 1 <= float(state_skew) < 2
     assert env.execute_sql("EXPLAIN ANALYZE") == [(text,)]

@@ -17,7 +17,8 @@ from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog
-from headwater.task.host import LevelHost, Outcome
+from headwater.task.host import LevelHost
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
 

@@ -20,7 +20,8 @@ from headwater.state import changelog, slices
 from headwater.state.changelog import MemoryRecordStore, append, catch_up
 from headwater.state.disk import files as disk_files
 from headwater.state.disk import timers as disk_timers
-from headwater.task.host import LevelHost, Outcome
+from headwater.task.host import LevelHost
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
 

@@ -19,7 +19,8 @@ from headwater.state import changelog, slices
 from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up
 from headwater.state.records import dumped_in, sizes, unpack
 from headwater.state.table import rows_of as rows_of_table
-from headwater.task.host import LevelHost, Outcome
+from headwater.task.host import LevelHost
+from headwater.task.outcome import Outcome
 
 PIECE = 16_000
 

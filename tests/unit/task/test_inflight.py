@@ -28,9 +28,10 @@ from headwater.state.disk.bound import Bound
 from headwater.state.memory_backend import MEMORY
 from headwater.state.records import unpack
 from headwater.task import inflight
-from headwater.task.host import LevelHost, Outcome
+from headwater.task.host import LevelHost
 from headwater.task.inflight import InFlight, next_budget
 from headwater.task.merging import merge, merge_two, shares
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts, Payload, decode_payload
 

@@ -25,7 +25,8 @@ from headwater.operators.stateless.functions import rows_of
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
 from headwater.state.records import unpack
-from headwater.task.host import LevelHost, Outcome
+from headwater.task.host import LevelHost
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
 

@@ -17,7 +17,8 @@ from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
 from headwater.state.changelog import MemoryRecordStore, append, catch_up
 from headwater.state.sampled_weight import sizes_of
-from headwater.task.host import LevelHost, Outcome
+from headwater.task.host import LevelHost
+from headwater.task.outcome import Outcome
 from headwater.task.outlet import Outlet
 from headwater.task.payload import EpochFacts
 
