@@ -22,10 +22,10 @@ class EpochTimes:
         if step is hw.EpochStep.CLEANED:
             self._published[epoch] = time.perf_counter()
 
-    def rate(self, rows: int, rows_per_epoch: int) -> float:
+    def rate(self, rows: int, rows_per_epoch: int, warm_up: int = WARM_UP) -> float:
         """Rows per second from the publication of the last epoch of the warm-up to that of the last one with rows."""
         last = -(-rows // rows_per_epoch) - 1
-        return (rows - WARM_UP * rows_per_epoch) / (self._published[last] - self._published[WARM_UP - 1])
+        return (rows - warm_up * rows_per_epoch) / (self._published[last] - self._published[warm_up - 1])
 
 
 def spark_rate(query: Any) -> float:
