@@ -5,6 +5,7 @@ VENV   := .venv
 RUN    := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 CLASSES := build/spark-classes.jsa
+unexport PYTHONDONTWRITEBYTECODE  # each of the many processes would compile the package anew
 COMPILE := $(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
            --no-emit-index-url --no-emit-find-links
 
