@@ -11,17 +11,14 @@ from typing import Any
 
 import pytest
 from tests.parts.halves import run_epochs
+from tests.parts.places import batch_of, run_epoch
 
 import headwater as hw
-from headwater.data.batch import Batch, timestamp_array
-from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import JobPlan, plan_job
-from headwater.state.changelog import MemoryRecordStore, append, catch_up
+from headwater.state.changelog import MemoryRecordStore, catch_up
 from headwater.state.records import pack, unpack
 from headwater.task.host import LevelHost
-from headwater.task.outlet import Outlet
-from headwater.task.payload import EpochFacts
 from headwater.testing import Harness
 
 ROWS = "k string, n long"
@@ -139,16 +136,8 @@ def plan_of(ttl: Any, backend: str) -> JobPlan:
 
 
 def epoch(host: LevelHost, plan: JobPlan, store: MemoryRecordStore, now_ms: int, keys: list[str]) -> None:
-    head = catch_up(host, store, "here")
-    host.token = None
-    outlet = Outlet.behind(plan, plan.sources()[0])
-    outlet.begin(EpochFacts(now_ms, now_ms), "rows/0")
-    schema = Schema.of(ROWS).arrow
-    outlet.emit(
-        None, Batch(encode_rows([(key, now_ms) for key in keys], schema, "rows"), timestamp_array([None] * len(keys)))
-    )
-    host.run([data for _, data in outlet.finish(0)])
-    append(host, store, head, f"token {now_ms}")
+    given_rows = batch_of([(key, now_ms) for key in keys], Schema.of(ROWS), [None] * len(keys))
+    run_epoch(host, plan, store, now_ms, given_rows, now_ms=now_ms)
 
 
 def sizes_of(host: LevelHost) -> dict[str, int]:

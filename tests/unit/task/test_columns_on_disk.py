@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parts.places import batch_of, run_epoch
 
 import headwater as hw
-from headwater.data.batch import Batch, timestamp_array
-from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.errors import StateError
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
-from headwater.state.changelog import MemoryRecordStore, append, catch_up
+from headwater.state.changelog import MemoryRecordStore, catch_up
 from headwater.state.disk import files as disk_files
 from headwater.state.disk import timers as disk_timers
 from headwater.task.host import LevelHost
 from headwater.task.outcome import Outcome
-from headwater.task.outlet import Outlet
-from headwater.task.payload import EpochFacts
 
 ROWS = Schema.of("k long, v double, name string, t long")
 EPOCHS = 9
@@ -111,18 +108,9 @@ def rows_of(number: int, side: int) -> list[tuple[Any, ...]]:
 
 
 def epoch(host: LevelHost, plan: JobPlan, store: MemoryRecordStore, number: int) -> Outcome:
-    head = catch_up(host, store, "here")
-    host.token = None
-    payloads = []
-    for side, source in enumerate(plan.sources()):
-        outlet = Outlet.behind(plan, source)
-        outlet.begin(EpochFacts(number, number), f"{plan.graph.uid(source)}/0")
-        rows = rows_of(number, side)
-        outlet.emit(None, Batch(encode_rows(rows, ROWS.arrow, "rows"), timestamp_array(row[-1] for row in rows)))
-        payloads += [data for _, data in outlet.finish(number * 1000 - 1500)]
-    outcome = host.run(payloads)
-    append(host, store, head, f"token {number}")
-    return outcome
+    sides = [rows_of(number, side) for side in range(len(plan.sources()))]
+    batches = [batch_of(rows, ROWS, [row[-1] for row in rows]) for rows in sides]
+    return run_epoch(host, plan, store, number, *batches, now_ms=number, watermark_ms=number * 1000 - 1500)
 
 
 def shown(outcome: Outcome) -> Iterator[Any]:

@@ -9,18 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.parts.places import batch_of, head_of, run_epoch
 
 import headwater as hw
-from headwater.data.batch import Batch, timestamp_array
-from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
-from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up
+from headwater.state.changelog import Head, MemoryRecordStore, catch_up
 from headwater.state.records import dumped_in, unpack
 from headwater.task.host import LevelHost
-from headwater.task.outlet import Outlet
-from headwater.task.payload import EpochFacts
 
 ROWS = Schema.of("k bigint, v int")
 KEYS, EPOCHS = 300, 40
@@ -55,16 +52,8 @@ def plan_of(backend: str) -> JobPlan:
 
 
 def epoch(host: LevelHost, plan: JobPlan, store: MemoryRecordStore, number: int, rows: list[Any]) -> Head:
-    head = catch_up(host, store, "here")
-    outlet = Outlet.behind(plan, plan.sources()[0])
-    outlet.begin(EpochFacts(number, 50 + number), "rows/0")
-    outlet.emit(None, Batch(encode_rows(rows, ROWS.arrow, "rows"), timestamp_array(range(len(rows)))))
-    host.token = None
-    host.run([data for _, data in outlet.finish(0)])
-    append(host, store, head, f"token {number}")
-    found = store.head()
-    assert found is not None
-    return found
+    run_epoch(host, plan, store, number, batch_of(rows, ROWS, range(len(rows))), now_ms=50 + number)
+    return head_of(store)
 
 
 def rows_of(number: int, count: int = 20) -> list[Any]:

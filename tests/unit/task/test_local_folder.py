@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parts.places import batch_of, run_epoch
 
 import headwater as hw
-from headwater.data.batch import Batch, timestamp_array
-from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.errors import StateError
 from headwater.plan.plan import JobPlan, plan_job
-from headwater.state.changelog import MemoryRecordStore, append, catch_up
+from headwater.state.changelog import MemoryRecordStore, catch_up
 from headwater.task.host import LevelHost
-from headwater.task.outlet import Outlet
-from headwater.task.payload import EpochFacts
 
 ROWS = Schema.of("k bigint, v bigint")
 
@@ -41,14 +38,8 @@ def plan_of(backend: str) -> JobPlan:
 
 
 def epoch(host: LevelHost, plan: JobPlan, store: MemoryRecordStore, number: int) -> None:
-    head = catch_up(host, store, "here")
-    host.token = None
-    outlet = Outlet.behind(plan, plan.sources()[0])
-    outlet.begin(EpochFacts(number, number), "rows/0")
     rows = [((number * 37 + place * 11) % 200, place % 5) for place in range(80)]
-    outlet.emit(None, Batch(encode_rows(rows, ROWS.arrow, "rows"), timestamp_array(range(len(rows)))))
-    host.run([data for _, data in outlet.finish(0)])
-    append(host, store, head, f"token {number}")
+    run_epoch(host, plan, store, number, batch_of(rows, ROWS, range(len(rows))), now_ms=number)
 
 
 def truncate(folder: Path) -> None:

@@ -8,19 +8,16 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from tests.parts.places import batch_of, run_epoch
 
 import headwater as hw
-from headwater.data.batch import Batch, timestamp_array
-from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
-from headwater.state.changelog import MemoryRecordStore, append, catch_up
+from headwater.state.changelog import MemoryRecordStore, catch_up
 from headwater.state.sampled_weight import sizes_of
 from headwater.task.host import LevelHost
 from headwater.task.outcome import Outcome
-from headwater.task.outlet import Outlet
-from headwater.task.payload import EpochFacts
 
 ROWS = Schema.of("k bigint, v int")
 KEYS, EPOCHS = 150, 30
@@ -54,14 +51,8 @@ def epoch(host: LevelHost, plan: JobPlan, store: MemoryRecordStore, number: int)
     dice = random.Random(number)
     keys = range(KEYS) if number == 0 else [min(dice.randrange(KEYS), dice.randrange(KEYS)) for _ in range(20)]
     rows = [(key, dice.randrange(1, 50)) for key in keys]
-    head = catch_up(host, store, "here")
-    outlet = Outlet.behind(plan, plan.sources()[0])
-    outlet.begin(EpochFacts(number, 50 + number), "rows/0")
-    outlet.emit(None, Batch(encode_rows(rows, ROWS.arrow, "rows"), timestamp_array(range(len(rows)))))
-    host.token = None
-    outcome = host.run([data for _, data in outlet.finish(0)])
-    append(host, store, head, f"token {number}")
-    return host.weighed(outcome)
+    given_rows = batch_of(rows, ROWS, range(len(rows)))
+    return host.weighed(run_epoch(host, plan, store, number, given_rows, now_ms=50 + number))
 
 
 def true_bytes(host: LevelHost) -> dict[str, int]:

@@ -10,23 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts.examples import examples
+from tests.parts.places import Turn, batch_of, check_versions, head_of, run_epoch, sunk
 
 import headwater as hw
-from headwater.data.batch import Batch, timestamp_array
-from headwater.data.rows import encode_rows
 from headwater.data.schema import Schema
 from headwater.plan.plan import JobPlan, plan_job
 from headwater.state import changelog, slices
-from headwater.state.changelog import Head, MemoryRecordStore, append, catch_up
+from headwater.state.changelog import MemoryRecordStore
 from headwater.state.disk.timers import DiskTimers
 from headwater.state.records import dumped_in
 from headwater.task.host import LevelHost
-from headwater.task.outlet import Outlet
-from headwater.task.payload import EpochFacts
 
 ROWS = Schema.of("k string, at bigint, what string")
 TIMERS = "@timers.event"
-Rows = list[tuple[str | None, int, str]]
+Row = tuple[str | None, int, str]
 
 
 class Alarm(hw.KeyedProcessFunction):
@@ -54,24 +51,11 @@ def plan_of(backend: str) -> JobPlan:
 PLANS = {backend: plan_of(backend) for backend in ("memory", "disk")}
 
 
-def epoch(host: LevelHost, store: MemoryRecordStore, rows: Rows, watermark_ms: int) -> list[Any]:
+def epoch(host: LevelHost, store: MemoryRecordStore, rows: list[Row], watermark_ms: int) -> list[Any]:
     """What fired, in order."""
-    plan = PLANS["memory"]
-    head = catch_up(host, store, "here")
+    head, given_rows = store.head(), batch_of(rows, ROWS, [0] * len(rows))
     number = 0 if head is None else head.sequence
-    outlet = Outlet.behind(plan, plan.sources()[0])
-    outlet.begin(EpochFacts(number, 0), "rows/0")
-    outlet.emit(None, Batch(encode_rows(rows, ROWS.arrow, "rows"), timestamp_array([0] * len(rows))))
-    host.token = None
-    outcome = host.run([data for _, data in outlet.finish(watermark_ms)])
-    append(host, store, head, f"token {number}")
-    return [row for batches in outcome.sink_batches.values() for batch in batches for row in batch.table.to_pylist()]
-
-
-def head_of(store: MemoryRecordStore) -> Head:
-    head = store.head()
-    assert head is not None
-    return head
+    return sunk(run_epoch(host, PLANS["memory"], store, number, given_rows, watermark_ms=watermark_ms))
 
 
 ROW = st.tuples(
@@ -84,34 +68,12 @@ TURNS = st.lists(st.tuples(st.lists(ROW, max_size=8), st.sampled_from([0, 0, 0, 
 @examples(40)
 @given(turns=TURNS, forms=st.lists(st.sampled_from([2, 3]), min_size=8, max_size=8))
 def test_every_version_is_rebuilt_with_the_same_timers_in_the_same_order(
-    backend: str, turns: list[tuple[Rows, int]], forms: list[int]
+    backend: str, turns: list[Turn[Row]], forms: list[int]
 ) -> None:
     """Also where an older version cut the base, or began to, whose first part has all timers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices, "_PART_ENTRIES", 2)
-        patch.setattr(changelog, "COMPACT_FACTOR", 0)
-        patch.setattr(changelog, "COMPACT_FROM_BYTES", 0)
-        patch.setattr(changelog, "FIRST_RECORD_BYTES", 1)
         patch.setattr(DiskTimers, "SHARE", 0)
-        store = MemoryRecordStore()
-        with closing(LevelHost(PLANS["memory"], 1, 0)) as host, closing(LevelHost(PLANS[backend], 1, 0)) as behind:
-            watermark = 0
-            for number, (rows, until) in enumerate(turns):
-                patch.setattr(changelog, "FORM", forms[number])
-                watermark = max(watermark, until)
-                epoch(host, store, rows, watermark)
-                if number % 3 == 1:
-                    catch_up(behind, store, "here")
-                with closing(LevelHost(PLANS[backend], 1, 0)) as rebuilt:
-                    catch_up(rebuilt, store, "here")
-                    assert rebuilt.base() == host.base()
-                    fired = epoch(rebuilt, store.copy(), [], 200)
-                with closing(LevelHost(PLANS["memory"], 1, 0)) as other:
-                    other.apply(host.base())
-                    other.sequence, other.token = host.sequence, host.token
-                    assert epoch(other, store.copy(), [], 200) == fired
-            catch_up(behind, store, "here")
-            assert epoch(behind, store.copy(), [], 200) == fired
+        check_versions(PLANS, backend, epoch, turns, forms, last_rows=[])
 
 
 @pytest.mark.parametrize("backend", PLANS)
