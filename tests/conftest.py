@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 temporary_files.use()
 shared_classes.use()
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as shells leave it to what runs in the background, and to its children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("headwater", examples(100), deadline=None, derandomize=not LONG, print_blob=True)
 hypothesis.settings.load_profile("headwater")
