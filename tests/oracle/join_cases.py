@@ -111,22 +111,26 @@ def regular(random: Random) -> Case:
         yield [side, *new, streams.near(), "+U"]
 
     actions = list(streams.actions(changes))
-    if ttl and _renews(how, ttl, actions):
+    if ttl and _differs_by_ttl(how, ttl, actions):
         ttl = None
     return {"how": how, "changelogs": changelogs, "ttl": ttl, "actions": actions}
 
 
-def _renews(how: str, ttl: int, actions: list[Action]) -> bool:
+def _differs_by_ttl(how: str, ttl: int, actions: list[Action]) -> bool:
     """Whether a row lives on in Flink, as one of an outer side that is met and one that equals a new one do.
 
-    Also whether a row that has expired is deleted, which is not there any more.
+    Also whether a row is deleted that has expired, which is not there any more, or one of an outer side after all that it met
+    have: Flink deletes its padded row then, which was never there.
     """
     outer = {"inner": "", "left": "left", "right": "right", "full": "left, right"}[how]
     live: list[tuple[str, str | None, int, int]] = []
+    lost: set[tuple[str, str | None]] = set()
+    """Sides and keys whose rows may have met one that has expired."""
     now = 0
     for name, *arguments in actions:
         if name == "clock":
             now = arguments[0]
+            lost |= {({"left": "right", "right": "left"}[row[0]], row[1]) for row in live if row[3] + ttl <= now}
             live = [row for row in live if row[3] + ttl > now]
         elif name in ("left", "right"):
             key, value, _, *kind = arguments
@@ -135,6 +139,9 @@ def _renews(how: str, ttl: int, actions: list[Action]) -> bool:
                 if not equal:
                     return True
                 live.remove(equal.pop(0))
+                is_alone = not any(row[0] != name and row[1] == key for row in live)
+                if is_alone and name in outer and (name, key) in lost:
+                    return True
             met = [row for row in live if row[0] != name and row[0] in outer and row[1] == key]
             if any(row[3] < now for row in equal + met):
                 return True

@@ -199,6 +199,20 @@ def test_of_equal_rows_the_oldest_goes() -> None:
     assert [shown(row) for row in harness.take()] == [("a", 1, 9, "+I")]
 
 
+def test_a_row_whose_matches_have_all_expired_is_taken_back_without_its_padded_row() -> None:
+    """It was never in the result. Flink deletes it."""
+    harness = Harness(joined("left", ttl="10 ms"), INPUTS)
+    harness.push(("a", 9, "+I"), to="right")
+    harness.advance_to(5)
+    harness.push(("a", 1, "+I"), to="left")
+    assert [shown(row) for row in harness.take()] == [("a", 1, 9, "+I")]
+    harness.advance_to(10)
+    harness.push(("a", 1, "-D"), to="left")
+    assert harness.take() == []
+    harness.push(("a", 2, "+I"), to="left")
+    assert [shown(row) for row in harness.take()] == [("a", 2, None, "+I")]
+
+
 NAN, DAY, CENT = float("nan"), dt.date(2024, 1, 2), Decimal("1.50")
 ANY_TYPE = (
     "k int, f float, d double, l array<string>, m map<string,array<double>>, s struct<a:int,b:array<int>>, "
