@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 temporary_files.use()
 shared_classes.use()
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as shells leave it to what runs in the background, and to its children
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # by a shell, in what it runs in the background and all below it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("headwater", examples(100), deadline=None, derandomize=not LONG, print_blob=True)
